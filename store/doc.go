@@ -64,7 +64,8 @@
 // alone.
 //
 // The program examples/admin backs up, checks and salvages files that aren't open, and copies
-// them to other stores.
+// them to other stores. If your service listens for that, as examples/server does, it also
+// backs up a file that's open.
 //
 // # When the file is damaged
 //

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	running "example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/admin"
 )
@@ -93,15 +94,35 @@ type copyRecord struct {
 	Copy string `json:"copy"`
 }
 
+// askForBackup asks the service that has a store open, even if the store's file was removed.
+func askForBackup(ctx context.Context, path, target string) error {
+	socket := path + running.Suffix
+	if _, err := os.Lstat(socket); err != nil {
+		return running.ErrNobodyListens
+	}
+	return running.Ask(ctx, socket, target)
+}
+
 func backup(ctx context.Context, s *session) (code int, err error) {
 	path, target, err := filePaths(s.args)
 	if err != nil {
 		return failure, err
 	}
+	done := copyRecord{path, target}
+	asked := askForBackup(ctx, path, target)
+	if asked == nil {
+		return success, s.print(done, "%s is a copy of %s, written by the service that has it open", target, path)
+	}
+	if !errors.Is(asked, running.ErrNobodyListens) {
+		return failure, asked
+	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
 		return failure, err
 	}
 	file, err := store.OpenFile(path, s.openOptions().file())
+	if errors.Is(err, store.ErrLocked) {
+		err = fmt.Errorf("%w (%w)", err, asked)
+	}
 	if err != nil {
 		return failure, err
 	}
@@ -109,7 +130,7 @@ func backup(ctx context.Context, s *session) (code int, err error) {
 	if err := file.Backup(ctx, target); err != nil {
 		return failure, err
 	}
-	return success, s.print(copyRecord{path, target}, "%s is a copy of %s", target, path)
+	return success, s.print(done, "%s is a copy of %s", target, path)
 }
 
 func salvage(ctx context.Context, s *session) (code int, err error) {

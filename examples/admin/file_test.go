@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	running "example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -27,10 +29,12 @@ var clients = []string{"a", "b", "c", "d"}
 const secret = "s3cr3t"
 
 func newFixture(t *testing.T) fixture {
-	f := fixture{t, filepath.Join(t.TempDir(), "private")}
-	if err := os.Mkdir(f.dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp("", "admin") // short enough for a socket
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	f := fixture{t, dir}
 	file, err := store.OpenFile(f.path("webhooks"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +191,38 @@ func TestTornTail(t *testing.T) {
 	f.run(t.Context(), success, "is a copy of", "torn tail", "backup", f.at("webhooks"), f.at("copy"))
 }
 
+// TestBackupOfARunningService: the service that has the store open writes the backup, even
+// after somebody removed the store's file.
+func TestBackupOfARunningService(t *testing.T) {
+	f := newFixture(t)
+	file, err := store.OpenFile(f.path("webhooks"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	service, err := running.Listen(f.path("webhooks")+running.Suffix, file.Backup, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), success, "written by the service", "", "backup", f.at("webhooks"), f.at("copy"))
+	f.run(t.Context(), failure, "", "exists", "backup", f.at("webhooks"), f.at("copy"))
+	if runtime.GOOS != "windows" { // where nobody can remove an open file
+		if err := os.Remove(f.path("webhooks")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.run(t.Context(), success, `"copy":"`, "", "backup", "-json", f.at("webhooks"), f.at("rescue"))
+	for _, name := range []string{"copy", "rescue"} {
+		if got := f.clients(name); got != "abcd" {
+			t.Errorf("%s has the clients %q", name, got)
+		}
+	}
+	if err := service.Close(); err != nil {
+		t.Error(err)
+	}
+	f.run(t.Context(), failure, "", "", "backup", f.at("webhooks"), f.at("late"))
+}
+
 func TestOpenStoreIsRefused(t *testing.T) {
 	f := newFixture(t)
 	file, err := store.OpenFile(f.path("webhooks"), nil)
@@ -200,6 +236,9 @@ func TestOpenStoreIsRefused(t *testing.T) {
 		{"salvage", f.at("webhooks"), f.at("copy")},
 	} {
 		f.run(t.Context(), failure, "", "have it call File.Backup", args...)
+		if args[0] == "backup" {
+			f.run(t.Context(), failure, "", "no program listens", args...)
+		}
 	}
 	f.run(t.Context(), failure, "", "ask its path /healthz", "health", f.at("webhooks"))
 }

@@ -61,7 +61,7 @@ var commands = []command{
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data as far as the store can (see README.md)", nil, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
-	{"backup", "STORE COPY", "write a copy of a file store to a new one", nil, backup},
+	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }
 
@@ -127,7 +127,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case err == nil:
 		return code
 	case errors.Is(err, store.ErrLocked):
-		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work with the copy", err)
+		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work with the copy (examples/server does that when admin backup asks it)", err)
 	case errors.Is(err, store.ErrDamaged):
 		code = found
 	}

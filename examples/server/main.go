@@ -7,6 +7,11 @@
 // -credentials, it creates a client and prints curl commands that you can try. You get the
 // API description at /openapi.yaml. At /portal/ you can sign in with the client's id and
 // secret.
+//
+// With -store file:PATH, it writes a backup when examples/admin asks for one, through the
+// socket PATH.sock. Only the user of the process can use that:
+//
+//	admin backup file:PATH file:COPY
 package main
 
 import (
@@ -29,6 +34,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -230,10 +236,17 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 		return nil, fmt.Errorf("-store %q: want memory or file:PATH", cfg.store)
 	}
 	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger, AllowShared: cfg.shared})
-	if err == nil {
-		*opened = append(*opened, file)
+	if err != nil {
+		return nil, err
 	}
-	return file, err
+	*opened = append(*opened, file)
+	requests, err := backup.Listen(path+backup.Suffix, file.Backup, logger)
+	if err != nil { // some volumes have no sockets
+		logger.Warn("nobody can ask this process for a backup", "error", err)
+		return file, nil
+	}
+	*opened = append(*opened, requests)
+	return file, nil
 }
 
 // openClients reads the credential file. Without -credentials it creates a client, and returns

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
 )
 
@@ -381,5 +382,48 @@ func TestSIGTERM(t *testing.T) {
 	}
 	if err := child.Wait(); err != nil {
 		t.Errorf("ended with %v: %s", err, &stderr)
+	}
+}
+
+// TestBackupOnRequest: the running program writes a backup, and ends without its socket.
+func TestBackupOnRequest(t *testing.T) {
+	dir, err := os.MkdirTemp("", "server") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file, target := filepath.Join(dir, "webhooks.jsonl"), filepath.Join(dir, "copy.jsonl")
+	s := start(t, "-probe", "off", "-credentials", writeCredentials(t), "-store", "file:"+file)
+	if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"https://example.com/all"}`); !strings.HasPrefix(got, "200") {
+		t.Fatal(got)
+	}
+	if err := backup.Ask(t.Context(), file+backup.Suffix, target); err != nil {
+		t.Error(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	report, err := store.CheckFile(t.Context(), target, nil)
+	if err != nil || report.Changes != 1 {
+		t.Errorf("the copy has %d changes, %v", report.Changes, err)
+	}
+	if _, err := os.Lstat(path + backup.Suffix); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+// TestWithoutASocket: a directory whose path is too long for a socket is fine otherwise.
+func TestWithoutASocket(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := startLogging(t, &log, "-probe", "off", "-credentials", writeCredentials(t), "-store", "file:"+filepath.Join(dir, "webhooks.jsonl"))
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "nobody can ask this process for a backup") {
+		t.Errorf("the log doesn't say so: %s", &log)
 	}
 }
