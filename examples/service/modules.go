@@ -104,21 +104,13 @@ func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // getKey returns the key that the client's receivers verify with.
 func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
-	key, err := s.signingKey(r.Context(), client)
+	key, err := deliver.SigningKey(s.keys)(r.Context(), client)
 	if err != nil {
 		s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	respond(w, map[string]string{"key": key})
-}
-
-func (s *service) signingKey(ctx context.Context, client string) (string, error) {
-	keys, err := s.keys.Keys(ctx, client)
-	if err != nil {
-		return "", err
-	}
-	return keys[0].Reveal(), nil
 }
 
 // unavailable responds that a part of the service failed. It logs why, unless the client

@@ -37,17 +37,19 @@ func TestRepair(t *testing.T) {
 		t.Fatalf("before the test: %q, %q", first, second)
 	}
 	status.Store(http.StatusOK)
-	if reason, err := s.test(t.Context(), "acme", ""); reason != "" || err != nil {
+	test := s.sender.Tester(testMessage)
+	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
 		t.Errorf("test of the base: %q, %v", reason, err)
 	}
 	if reason := send(); reason != "" {
 		t.Errorf("after the test: %q", reason)
 	}
-	_, err := s.test(t.Context(), "acme", "e1")
-	if soon, ok := errors.AsType[tooSoonError](err); !ok || soon.RetryAfter() <= 0 || soon.RetryAfter() > 10*time.Second {
+	_, err := test(t.Context(), "acme", "e1")
+	var soon interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &soon) || soon.RetryAfter() <= 0 || soon.RetryAfter() > 10*time.Second {
 		t.Errorf("a second test: %v", err)
 	}
-	if _, err := s.test(t.Context(), "nobody", "e1"); err == nil {
+	if _, err := test(t.Context(), "nobody", "e1"); err == nil {
 		t.Error("tested nothing")
 	}
 	if text := log.String(); strings.Count(text, "after=stopped") != 1 || strings.Count(text, "after=ok") != 1 {
@@ -63,7 +65,7 @@ func TestRepairFails(t *testing.T) {
 	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 		t.Fatal(err)
 	}
-	if reason, err := s.test(t.Context(), "acme", "e1"); reason != "status" || err != nil {
+	if reason, err := s.sender.Tester(testMessage)(t.Context(), "acme", "e1"); reason != "status" || err != nil {
 		t.Errorf("%q, %v", reason, err)
 	}
 }

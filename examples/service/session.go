@@ -15,6 +15,7 @@ import (
 
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
@@ -110,8 +111,8 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
 		SignInURL:  "/sign-in",
-		Test:       s.test,
-		SigningKey: s.signingKey,
+		Test:       s.sender.Tester(testMessage),
+		SigningKey: deliver.SigningKey(s.keys),
 		Layout:     layout,
 	})
 	if err != nil {

@@ -69,17 +69,19 @@ type Options struct {
 	// Test sends a test notification to the webhook in effect for an entity, or for the base
 	// if entity is "". If it's nil, people can't send tests.
 	//
-	// Use Test of a Sender of package deliver. A test that succeeds lets stopped deliveries
-	// resume, and the page says so. The file repair.go in examples/service shows how.
+	// Use Tester of a Sender of package deliver. A test that succeeds lets stopped deliveries
+	// resume, and the page says so.
 	//
 	// If you write your own, return "" if the receiver accepted the test, and otherwise a
 	// Reason of [webhookcfg.DeliveryStatus]. An accepted test must let stopped deliveries
 	// resume, since the page promises that. An error with a method RetryAfter()
-	// time.Duration asks the person to wait. Any other error gives 503.
+	// time.Duration asks the person to wait. Any other error gives 503, and is logged. It's
+	// only called if a webhook is in effect.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
 	// SigningKey returns the key that a client needs to verify notifications. People see it
-	// when they ask for it. If SigningKey is nil, they can't.
+	// when they ask for it. If SigningKey is nil, they can't. Use the function SigningKey of
+	// package deliver.
 	SigningKey func(ctx context.Context, client string) (string, error)
 
 	// Text translates: it returns the text with a key in the language of the request's user,

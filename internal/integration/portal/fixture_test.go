@@ -171,13 +171,8 @@ func (f *fixture) deliver() (send func(entity string) deliver.Reason) {
 	f.t.Cleanup(sender.CloseIdleConnections)
 	message := deliver.Message{ID: "msg_1", Body: []byte(`{}`)}
 	f.handler.DeliveryStatus = health.Status
-	f.portal.Test = func(ctx context.Context, client, entity string) (string, error) {
-		r := sender.Test(ctx, client, entity, message)
-		if r.Outcome == deliver.Delivered || r.Reason.Public() != "" {
-			return r.Reason.Public(), nil
-		}
-		return "", r.Err
-	}
+	f.portal.Test = sender.Tester(message)
+	f.portal.SigningKey = deliver.SigningKey(keys)
 	return func(entity string) deliver.Reason {
 		return sender.Send(f.t.Context(), client, entity, message).Reason
 	}

@@ -384,12 +384,15 @@ func TestHostSession(t *testing.T) {
 func TestResume(t *testing.T) {
 	f := newFixture(t)
 	var isRepaired atomic.Bool
-	receiver := hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isRepaired.Load() || r.URL.Path == "/e2" {
-			w.WriteHeader(http.StatusGone)
-		}
-	})).URL
-	f.apply(set(webhookcfg.All(), receiver), set(webhookcfg.Entity("e1"), receiver+"/e1"), set(webhookcfg.Entity("e2"), receiver+"/e2"))
+	receiver := func() string { // of its own, because a client can test each every ten seconds
+		return hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !isRepaired.Load() || r.URL.Path == "/e2" {
+				w.WriteHeader(http.StatusGone)
+			}
+		})).URL
+	}
+	base, e1, e2 := receiver(), receiver()+"/e1", receiver()+"/e2"
+	f.apply(set(webhookcfg.All(), base), set(webhookcfg.Entity("e1"), e1), set(webhookcfg.Entity("e2"), e2))
 	send := f.deliver()
 	for _, entity := range []string{"e1", "e2", "e3"} {
 		if got := send(entity); got != deliver.ReasonGone {
@@ -419,9 +422,9 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s after the tests: %q, want %q", entity, got, want)
 		}
 	}
-	f.expect("e1", "override "+receiver+"/e1")
-	f.expect("e2", "override "+receiver+"/e2")
-	f.expect("e3", "base "+receiver)
+	f.expect("e1", "override "+e1)
+	f.expect("e2", "override "+e2)
+	f.expect("e3", "base "+base)
 }
 
 // TestExample signs in to examples/server as the README says.

@@ -1,0 +1,57 @@
+package deliver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+)
+
+// Tester returns [Sender.Test] in the form that the option Test of package portal needs. Each
+// test sends m under an ID of its own, which starts with "test_", so leave m.ID empty.
+//
+// The function returns "" if the receiver accepted the test, and otherwise the public word for
+// the reason. If the test has to wait, its error has a method RetryAfter. Any other error
+// means that the test couldn't be made. You can use it concurrently.
+func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string) (reason string, err error) {
+	return func(ctx context.Context, client, entity string) (reason string, err error) {
+		m := m
+		m.ID = "test_" + rand.Text()
+		r := s.Test(ctx, client, entity, m)
+		reason = r.Reason.Public()
+		switch {
+		case r.Outcome == Delivered, reason != "":
+			return reason, nil
+		case r.Reason == ReasonBusy, r.Reason == ReasonPaused:
+			return "", &waitError{r.Err, r.Wait}
+		case r.Err != nil:
+			return "", r.Err
+		default:
+			return "", errNoWebhook
+		}
+	}
+}
+
+var errNoWebhook = errors.New("deliver: no webhook to test")
+
+// waitError asks to wait.
+type waitError struct {
+	error
+	wait time.Duration
+}
+
+func (e *waitError) Unwrap() error             { return e.error }
+func (e *waitError) RetryAfter() time.Duration { return e.wait }
+
+// SigningKey returns the keys in the form that the option SigningKey of package portal needs:
+// a function that returns the text of a client's present key. Its error means that Keys
+// failed, or has none. You can use it concurrently.
+func SigningKey(keys Keys) func(ctx context.Context, client string) (string, error) {
+	return func(ctx context.Context, client string) (string, error) {
+		loaded, err := loadKeys(ctx, keys, client)
+		if err != nil {
+			return "", err
+		}
+		return loaded[0].Reveal(), nil
+	}
+}

@@ -1,0 +1,69 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/delivertest"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// These options need no adapters of the host.
+var _ = func(s *deliver.Sender, keys deliver.Keys) portal.Options {
+	return portal.Options{Test: s.Tester(deliver.Message{}), SigningKey: deliver.SigningKey(keys)}
+}
+
+// TestTester: the outcome of a test in the words of the page.
+func TestTester(t *testing.T) {
+	key := deliver.GenerateKey()
+	receiver := delivertest.NewReceiver(t, key)
+	st := configured(t, receiver.URL())
+	test := newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
+	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
+		t.Errorf("accepted: got %q, %v", reason, err)
+	}
+	var waiter interface{ RetryAfter() time.Duration }
+	if reason, err := test(t.Context(), "acme", "e1"); reason != "" || !errors.As(err, &waiter) || waiter.RetryAfter() < time.Second || waiter.RetryAfter() > 10*time.Second {
+		t.Errorf("a moment later: got %q, %v", reason, err)
+	}
+	receiver.Fail(http.StatusGone)
+	test = newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
+	if reason, err := test(t.Context(), "acme", "e1"); reason != "gone" || err != nil {
+		t.Errorf("gone: got %q, %v", reason, err)
+	}
+	got := receiver.Received()
+	if len(got) != 1 || string(got[0].Body) != `{"type":"test"}` || !strings.HasPrefix(got[0].ID, "test_") {
+		t.Errorf("received %v", got)
+	}
+	if attempts := receiver.Attempts(); len(attempts) != 2 || attempts[0].Message.ID == attempts[1].Message.ID {
+		t.Errorf("two tests have the same ID, or there are not two: %v", attempts)
+	}
+	for name, test := range map[string]func(context.Context, string, string) (string, error){
+		"no webhook":     newSender(t, store.NewMemory(), keyring{key}, nil).Tester(deliver.Message{}),
+		"no key":         newSender(t, configured(t, receiver.URL()), keyring{}, nil).Tester(deliver.Message{}),
+		"broken message": newSender(t, configured(t, receiver.URL()), keyring{key}, nil).Tester(deliver.Message{ContentType: "?"}),
+	} {
+		if reason, err := test(t.Context(), "acme", "e1"); reason != "" || err == nil || errors.As(err, &waiter) {
+			t.Errorf("%s: got %q, %v", name, reason, err)
+		}
+	}
+}
+
+// TestSigningKey: the page shows the first key of a client.
+func TestSigningKey(t *testing.T) {
+	first, second := deliver.GenerateKey(), deliver.GenerateKey()
+	if got, err := deliver.SigningKey(keyring{first, second})(t.Context(), "acme"); got != first.Reveal() || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, keys := range []keyring{nil, {deliver.Key{}}} {
+		if got, err := deliver.SigningKey(keys)(t.Context(), "acme"); got != "" || err == nil {
+			t.Errorf("%d keys: got %q, %v", len(keys), got, err)
+		}
+	}
+}
