@@ -152,6 +152,24 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestLongQuery: the query of a list is limited before it is parsed, which takes much more
+// memory than the query has bytes.
+func TestLongQuery(t *testing.T) {
+	o := options()
+	o.ValidEntityID = func(string) bool { return true }
+	address := serve(t, newHandler(t, newRecorder(), o))
+	after := "?after=" + strings.Repeat("x", 4096-len("after="))
+	for query, want := range map[string]string{
+		after:                             "",
+		after + "x":                       "The query string is too long: send at most 4096 bytes",
+		"?" + strings.Repeat("a&", 1<<17): "The query string is too long: send at most 4096 bytes",
+	} {
+		if a := raw(t, address, request("GET", configure+query, acme, "")); want == "" && a.Status != http.StatusOK || want != "" && a.Body != errorBody("invalid_request", want) {
+			t.Errorf("%d bytes: got %v", len(query), a)
+		}
+	}
+}
+
 // listed is the JSON of a page of overrides, given as pairs of entity and URL.
 func listed(next, base, key string, pairs ...string) string {
 	const since = `"since":"2026-01-02T03:04:05Z"`
