@@ -84,21 +84,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}}
 	if x.match, x.unmatched = h.routes.match(r.Method, r.URL.EscapedPath()); x.unmatched == nil {
 		r.Pattern = x.match.action.pattern
-		x.event.Operation = x.match.action.route.Operation
+		x.event.Operation = x.match.action.operation
 	}
 	bodytimer.Serve(x, h.options.Timeout, w, r)
-}
-
-// Routes returns the handler's routes. You can use them in your documentation, metrics and
-// policies.
-func (h *Handler) Routes() []Route {
-	var all []Route
-	for _, rs := range h.routes {
-		for _, a := range rs.actions {
-			all = append(all, a.route)
-		}
-	}
-	return all
 }
 
 // Register registers the handler with your mux, such as an [http.ServeMux]. Each route gets

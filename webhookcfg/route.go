@@ -20,7 +20,7 @@ const (
 	mocID      = "moc_id"
 )
 
-// The operations, as in [Route] and [Event]. Only a [Handler.SignIn] is a sign_in.
+// The operations, as in [Event]. Only a [Handler.SignIn] is a sign_in.
 const (
 	opNameSet    = "set"
 	opNameUnset  = "unset"
@@ -28,16 +28,6 @@ const (
 	opNameList   = "list"
 	opNameSignIn = "sign_in"
 )
-
-// Route is an operation at a path. See [Handler.Routes].
-type Route struct {
-	// Method is the HTTP method.
-	Method string
-	// Path is a path pattern of [http.ServeMux]. It includes the base path.
-	Path string
-	// Operation is "set", "unset", "read" or "list".
-	Operation string
-}
 
 // resource is a path that leads to the webhooks: one of the two, or an alias. It never
 // changes.
@@ -50,9 +40,10 @@ type resource struct {
 
 // action is the operation of a method, at one form of a resource's path.
 type action struct {
-	route   Route
-	pattern string // for http.ServeMux, with the method
-	form    form
+	method    string
+	operation string
+	pattern   string // for http.ServeMux, with the method
+	form      form
 }
 
 // form says how a path goes on after the root of a resource.
@@ -121,7 +112,7 @@ func (rs *resource) add(method string, f form, operation string) {
 	case formEntity:
 		path += "/{" + rs.idKey + "}"
 	}
-	rs.actions = append(rs.actions, action{Route{method, path, operation}, method + " " + path, f})
+	rs.actions = append(rs.actions, action{method, operation, method + " " + path, f})
 }
 
 // match is the action that a request asks for, and the path that it matched.
@@ -145,7 +136,7 @@ func (rt routes) match(method, escaped string) (match, *apiError) {
 			break
 		}
 		for j := range rs.actions {
-			if a := &rs.actions[j]; a.form == f && a.route.Method == method {
+			if a := &rs.actions[j]; a.form == f && a.method == method {
 				return match{rs, a, escaped, segment}, nil
 			}
 		}
@@ -158,7 +149,7 @@ func methodNotAllowed(actions []action, f form) *apiError {
 	var allowed []string
 	for _, a := range actions {
 		if a.form == f {
-			allowed = append(allowed, a.route.Method)
+			allowed = append(allowed, a.method)
 		}
 	}
 	slices.Sort(allowed)
@@ -212,7 +203,7 @@ func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
 	}
 	served := strings.TrimPrefix(m.resource.root, m.resource.basePath)
-	if m.action.route.Operation == opNameSet {
+	if m.action.operation == opNameSet {
 		if m.action.form == formSlash {
 			served += "/"
 		}

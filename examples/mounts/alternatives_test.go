@@ -3,7 +3,6 @@ package mounts
 import (
 	"net/http"
 	"path"
-	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -84,15 +83,6 @@ var alternatives = []alternative{
 		r := gorilla.NewRouter().SkipClean(true)
 		r.HandleFunc("/", home).Methods(http.MethodGet)
 		r.PathPrefix("/hooks/").Handler(h)
-		return r
-	}},
-	{name: "gin, one route each", fails: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
-		r := gin.New()
-		r.GET("/", gin.WrapF(home))
-		param := strings.NewReplacer("{$}", "", "{", ":", "}", "")
-		for _, route := range h.Routes() {
-			r.Handle(route.Method, param.Replace(route.Path), gin.WrapH(h))
-		}
 		return r
 	}},
 	{name: "gin with RedirectFixedPath", fails: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
