@@ -4,7 +4,7 @@
 //	MOUNTCHECK_SECRET=… go run ./examples/mountcheck \
 //		-url https://staging.example.com/hooks -client mountcheck -webhook https://hooks.example.com/
 //
-// It sends several hundred malformed and ambiguous requests for one entity. If one of them
+// It sends more than a thousand malformed and ambiguous requests for one entity. If one of them
 // reaches all entities, or is redirected there, your mount fails. A form of HTTP can't be
 // checked if even correct requests in that form have no effect: mountcheck prints these forms.
 //

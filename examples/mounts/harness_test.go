@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,8 +17,6 @@ import (
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
-	fiber2 "github.com/gofiber/fiber/v2"
-	fiber3 "github.com/gofiber/fiber/v3"
 )
 
 const (
@@ -86,40 +83,12 @@ func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webho
 	return h
 }
 
-// serve serves the result of a mount over loopback.
-func serve(t testing.TB, mounted any) (address string) {
+// serve serves a mount over loopback.
+func serve(t testing.TB, mounted http.Handler) (address string) {
 	t.Helper()
-	switch m := mounted.(type) {
-	case http.Handler:
-		server := httptest.NewServer(m)
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
-	case *fiber2.App:
-		return serveFiber(t, m.Listener, m.Shutdown)
-	case *fiber3.App:
-		listen := func(l net.Listener) error {
-			return m.Listener(l, fiber3.ListenConfig{DisableStartupMessage: true})
-		}
-		return serveFiber(t, listen, m.Shutdown)
-	}
-	t.Fatalf("%T is no server", mounted)
-	return ""
-}
-
-func serveFiber(t testing.TB, listen func(net.Listener) error, shutdown func() error) (address string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- listen(listener) }()
-	t.Cleanup(func() {
-		if err := errors.Join(shutdown(), <-done); err != nil {
-			t.Error(err)
-		}
-	})
-	return listener.Addr().String()
+	server := httptest.NewServer(mounted)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
 }
 
 // reply is a response as a test compares it.

@@ -81,7 +81,7 @@ func body(t *testing.T, file, function string) string {
 	if !found || !closed {
 		t.Fatalf("%s has no function %s", file, function)
 	}
-	return regexp.MustCompile(`\b(echo|fiber|adaptor)[0-9]\.`).ReplaceAllString(text, "$1.")
+	return regexp.MustCompile(`\b(echo)[0-9]\.`).ReplaceAllString(text, "$1.")
 }
 
 // version returns the version of a module in go.mod.

@@ -33,9 +33,9 @@
 //
 // After each request the check reads its effect. A request fails if it reached all entities,
 // if it was carried out without valid credentials, or if it was redirected to the path for all
-// entities, because clients repeat DELETE and POST at the new location. Your mount can refuse a request with any status, redirect it elsewhere,
-// or not respond at all, as long as it serves correct requests. [Failure.Advice] says what to
-// change.
+// entities, because clients repeat DELETE and POST at the new location. Your mount can refuse
+// a request with any status, redirect it elsewhere, or not respond at all, as long as it serves
+// correct requests. [Failure.Advice] says what to change.
 //
 // If your mount refused everything, it would pass. So before and after the other requests,
 // the check sends a correct one in the same form and expects an effect. If there is none,
