@@ -12,12 +12,11 @@ var success = []byte(`{"message":"successful"}`)
 // write writes all responses. With an empty scope, there is no Webhook-Scope field.
 func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	header := w.Header()
-	header["Content-Type"] = []string{"application/json"}
-	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	header["Cache-Control"] = []string{"no-store"}
-	header["X-Content-Type-Options"] = []string{"nosniff"}
-	if scope != "" {
-		header["Webhook-Scope"] = []string{scope}
+	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff", scope}
+	for i, key := range [...]string{"Content-Type", "Content-Length", "Cache-Control", "X-Content-Type-Options", "Webhook-Scope"} {
+		if values[i] != "" {
+			header[key] = values[i : i+1 : i+1] // a middleware may append
+		}
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // an error means that the client disconnected
