@@ -34,16 +34,15 @@ func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *htt
 	if deadline, ok := r.Context().Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	t := &timer{w: w, r: r, active: true}
+	// net/http looks at the Body of its own request to decide whether it can use the
+	// connection again, so next gets a copy with another one.
+	t := &timer{w: w, r: r, timed: *r, active: true}
+	t.timed.Body = body{t}
 	t.running.Add(1)
 	t.timer = time.AfterFunc(limit, t.expire)
 	returned := false
 	defer func() { t.end(returned) }()
-	// net/http looks at the Body of its own request to decide whether it can use the
-	// connection again, so we change a copy.
-	timed := *r
-	timed.Body = body{t}
-	next.ServeHTTP(writer{t}, &timed)
+	next.ServeHTTP(writer{t}, &t.timed)
 	returned = true
 }
 
@@ -61,6 +60,7 @@ func canHaveBody(r *http.Request) bool {
 type timer struct {
 	w         http.ResponseWriter
 	r         *http.Request
+	timed     http.Request // the copy for the handler
 	timer     *time.Timer
 	running   sync.WaitGroup // for expire, which the timer calls
 	active    bool           // the time is limited: the body hasn't been read
