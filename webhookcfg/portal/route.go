@@ -40,7 +40,7 @@ func routes() map[string]route {
 // an id and a secret to "/sign-in" of the host.
 var addSlash = route{isPublic: true, get: func(v *visit) error {
 	sent := v.sentURL()
-	name := sent.EscapedPath()[strings.LastIndexByte(sent.EscapedPath(), '/')+1:]
+	name := lastSegment(sent)
 	if name == "" {
 		return notFound
 	}
@@ -52,7 +52,17 @@ var addSlash = route{isPublic: true, get: func(v *visit) error {
 }}
 
 // isBelowSlash reports whether the browser resolves the addresses in a page below the portal.
-func (v *visit) isBelowSlash() bool { return strings.HasSuffix(v.sentURL().Path, "/"+v.Path) }
+// For the browser, "%2f" isn't a slash.
+func (v *visit) isBelowSlash() bool {
+	name, err := url.PathUnescape(lastSegment(v.sentURL()))
+	return err == nil && name == v.Path
+}
+
+// lastSegment returns what follows the last slash of a path, as the browser sent it.
+func lastSegment(u *url.URL) string {
+	path := u.EscapedPath()
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
 
 // sentURL returns the URL of the request before a router or [http.StripPrefix] changed it.
 func (v *visit) sentURL() *url.URL {

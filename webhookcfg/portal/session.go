@@ -87,7 +87,7 @@ func (s seal) seal(id, secret string, until time.Time) *http.Cookie {
 // open returns the id and the secret from the cookie, if the session hasn't ended.
 func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) {
 	cookie, err := r.Cookie(sessionCookie)
-	if err != nil {
+	if err != nil || len(cookie.Value) > maxCookie { // which is work for nothing
 		return "", "", false
 	}
 	value, err := base64.RawURLEncoding.DecodeString(cookie.Value)

@@ -2,6 +2,10 @@ package portal_test
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
@@ -274,6 +278,29 @@ func TestLongCredentials(t *testing.T) {
 		p := f.serve(t)
 		if got := p.post("sign-in", "username", tt.id, "password", long, "then", ""); !strings.Contains(got.text, tt.want) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
+		}
+	}
+}
+
+// TestLongCookie: a cookie that is longer than any that the portal gives isn't even opened.
+func TestLongCookie(t *testing.T) {
+	key := []byte(strings.Repeat("k", 32))
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t)
+	f.verifier, f.portal.SignIn.Keys = anybody{}, [][]byte{key}
+	p := f.serve(t)
+	for size, want := range map[int]string{1000: "Signed in as", 3000: "Your session has ended"} {
+		text := fmt.Sprint(time.Now().Add(time.Hour).Unix(), ":acme:", strings.Repeat("s", size))
+		p.setCookie(cookieName, base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, []byte(text), []byte(cookieName))))
+		if got := p.get(""); !strings.Contains(got.text, want) {
+			t.Errorf("%d bytes: %d %s", size, got.status, got.text)
 		}
 	}
 }
