@@ -56,6 +56,7 @@ type Service struct {
 	handler  *webhookcfg.Handler
 	received []string
 	source   string              // the X-Forwarded-For field of the last request
+	host     string              // its Host
 	changes  map[string][]string // by client
 }
 
@@ -93,7 +94,7 @@ func (s *Service) Handler() *webhookcfg.Handler {
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.received = append(s.received, r.Method+" "+r.RequestURI)
-	s.source = r.Header.Get("X-Forwarded-For")
+	s.source, s.host = r.Header.Get("X-Forwarded-For"), r.Host
 	s.mu.Unlock()
 	s.Handler().ServeHTTP(w, r)
 }
@@ -125,14 +126,23 @@ func (s *Service) Received() []string {
 	return taken
 }
 
-// ExpectForwardedFor checks that the proxy passed on its client's address with the last
-// request. Without it, all clients would share one source.
-func (s *Service) ExpectForwardedFor(t testing.TB) {
+// ExpectForwarded makes a request to the proxy at a URL, and checks that the service gets its
+// client's address and its Host. Without the first, all clients share one source. Without the
+// second, the portal can't tell that a form is its own.
+func (s *Service) ExpectForwarded(t testing.TB, url string) {
 	t.Helper()
+	resp, err := http.Get(url + "/api/v1/configure/configure-webhook") // gets a 401
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !strings.HasSuffix(s.source, "127.0.0.1") {
 		t.Errorf("X-Forwarded-For %q, want the address of the client", s.source)
+	}
+	if s.host != resp.Request.URL.Host {
+		t.Errorf("Host %q, want %q", s.host, resp.Request.URL.Host)
 	}
 }
 

@@ -97,6 +97,7 @@ const proxy = (req, res, next) => {
 	replyOptions: {
 		rewriteRequestHeaders: (req, headers) => ({
 			...headers,
+			"host": req.headers.host,
 			"x-original-uri": req.raw.url,
 			"x-forwarded-for": req.raw.socket.remoteAddress,
 		}),
@@ -135,7 +136,7 @@ func TestNodeMounts(t *testing.T) {
 				s.ExpectEffects(t, base, pathtest.Tolerance{Cleans: true, Refuses: m.refuses}, pathtest.Scopes...)
 			}
 			if m.fails == "" && m.lines != gateway {
-				s.ExpectForwardedFor(t)
+				s.ExpectForwarded(t, base)
 			}
 			if m.fails == "" && m.lines != gateway && !strings.Contains(readme, m.lines) {
 				t.Errorf("the README does not show\n%s", m.lines)

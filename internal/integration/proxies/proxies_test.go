@@ -44,7 +44,7 @@ var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configur
 // safe are the mounts in the README.
 var safe = []mount{
 	{
-		proxy: "nginx", lines: "location ^~ /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
+		proxy: "nginx", lines: "location ^~ /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header Host $http_host;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
 		refuses: []string{"valid, trailers"},
 		// Each of these can only mean all entities.
 		forgives: []string{
@@ -58,6 +58,7 @@ MergeSlashes Off
 RewriteEngine On
 RewriteCond %{THE_REQUEST} "^\S+ (?!/hooks/[^/])"
 RewriteRule ^/+hooks/ - [F]
+ProxyPreserveHost On
 ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
 		lengths: `RewriteCond %{THE_REQUEST} "^DELETE .* HTTP/2"
 RewriteCond %{HTTP:Content-Length} .
@@ -209,7 +210,7 @@ func TestSafe(t *testing.T) {
 				t.Error(report)
 			}
 			t.Log(report.NotChecked)
-			r.ExpectForwardedFor(t)
+			r.ExpectForwarded(t, r.url+base)
 			r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Refuses: m.refuses, Forgives: m.forgives}, pathtest.Scopes...)
 		})
 		if programs[m.proxy].tls != "" {

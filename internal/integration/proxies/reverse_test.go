@@ -20,6 +20,7 @@ import (
 func newProxy(service *url.URL) http.Handler {
 	proxy := &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) {
 		pr.SetURL(service)
+		pr.Out.Host = pr.In.Host
 		pr.SetXForwarded()
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +55,7 @@ func TestReverseProxy(t *testing.T) {
 	t.Run("HTTP/1", func(t *testing.T) {
 		r, _ := serveProxy(t, webhookcfg.Options{}, newProxy, (*httptest.Server).Start)
 		expect(t, "SetURL", r.Check(t, r.url+base, nil), "")
-		r.ExpectForwardedFor(t)
+		r.ExpectForwarded(t, r.url+base)
 		r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Forgives: anotherForm}, pathtest.Scopes...)
 	})
 	http2 := func(overTLS bool) func(t *testing.T) {
