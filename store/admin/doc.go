@@ -7,6 +7,10 @@
 //   - [Audit] and [AuditAll] find the webhooks that a policy refuses.
 //   - [Erase] removes a client. Call it when you delete one.
 //
+// To bring in URLs that you have in a table of your own, make the table a store that you can
+// only read, and copy it. The example of an import does that. A loop that sets each URL would
+// do the same the first time, but each repetition would undo what clients have changed since.
+//
 // The program examples/admin has all of this as commands, for the stores of this module. To
 // use it with your own store, add the store to schemes in its file address.go.
 //
