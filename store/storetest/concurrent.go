@@ -204,13 +204,16 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 	all := sc.crowded()
 	// Look at overrides that a store is likely to drop last: the last ones in byte order, and
 	// the last ones set.
+	var latest []webhookcfg.Override
+	for n := range 50 {
+		latest = append(latest, crowdOverride(len(all)-1-n))
+	}
 	look := func(n int) webhookcfg.Override {
-		last := len(all) - 1 - n%50
-		return [...]webhookcfg.Override{all[n*389%len(all)], all[last], crowdOverride(last)}[n%3]
+		return [...]webhookcfg.Override{all[n*389%len(all)], all[len(all)-1-n%50], latest[n%50]}[n%3]
 	}
 	var changed, done atomic.Bool // changed is set once the change is applied or seen, done once it is applied
 	var ready sync.WaitGroup      // readers that have started
-	readers := 2 * len(sc.handles)
+	readers := max(4, 2*len(sc.handles))
 	ready.Add(readers)
 	return together(1+readers, func(reader int) error {
 		if reader == 0 {
@@ -259,7 +262,7 @@ func noneLost(sc *script) error {
 		}
 		return writer.err
 	}))
-	sc.expectAll()
+	sc.expectAll("once more")
 	return sc.err
 }
 
