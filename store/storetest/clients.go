@@ -38,8 +38,12 @@ func (w *clientWalk) step(sc *script) {
 		sc.fail("ListClients(%q, %d) returned %d clients, more than the limit", w.cursor, w.limit, len(page.Clients))
 	}
 	for _, client := range page.Clients {
-		if w.seen[client]++; w.seen[client] > 1 || client == "" {
-			sc.fail("ListClients(%q, %d) returned %q, which an earlier page of this walk had, or which is empty: a page has only clients after its cursor", w.cursor, w.limit, client)
+		w.seen[client]++
+		switch {
+		case client == "":
+			sc.fail("ListClients(%q, %d) returned an empty name: list no such client, and share no page with another caller, who may overwrite it", w.cursor, w.limit)
+		case w.seen[client] > 1:
+			sc.fail("ListClients(%q, %d) returned %q, which this walk already had: a page must start after its cursor, and have each client once", w.cursor, w.limit, client)
 		}
 	}
 	clear(page.Clients) // nobody else may see that

@@ -82,10 +82,10 @@ func (sc *script) crowded() (all []webhookcfg.Override) {
 func wholeChange(sc *script) error {
 	sc.setCrowd("set")
 	sc.setCrowd("unset")
-	sc.expectAll()
+	sc.expectAll("once more")
 	sc.setAll("set", hookURL(-1))
 	sc.unsetAll("unset")
-	sc.expectAll()
+	sc.expectAll("once more")
 	sc.fill(client)
 	sc.unsetAll(client)
 	sc.expectModel(client, sc.made.of(client), sc.made.of(client).sample(many))
@@ -155,12 +155,12 @@ func kept(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.unset(client, "e2")
 	sc.reopen()
-	sc.expectAll()
+	sc.expectAll("after opening the store again")
 	sc.setAll(client, hookURL(-2))
 	sc.unset("no base", "e1")
 	sc.set("set later", "e1", hookURL(1))
 	sc.reopen()
-	sc.expectAll()
+	sc.expectAll("after opening the store again")
 	return sc.err
 }
 

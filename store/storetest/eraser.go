@@ -40,7 +40,7 @@ func eraseChangesNothing(sc *script, _ admin.Eraser) error {
 	for _, name := range []string{client, "override", "base", "unknown"} {
 		sc.erase(name)
 	}
-	sc.expectAll()
+	sc.expectAll("once more")
 	names := sc.storable(slices.Concat([]string{"acm", "acme1", "ACME", "acme/", "acme\x00"}, siblings(client), patterns(client)))
 	for _, name := range names {
 		sc.erase(name)
@@ -49,7 +49,7 @@ func eraseChangesNothing(sc *script, _ admin.Eraser) error {
 		sc.erase(name)
 		sc.erase(name)
 	}
-	sc.expectAll()
+	sc.expectAll("once more")
 	for n, name := range names {
 		if n%2 > 0 {
 			sc.unset(name, "e2")
@@ -57,7 +57,7 @@ func eraseChangesNothing(sc *script, _ admin.Eraser) error {
 			sc.setAll(name, hookURL(3))
 		}
 	}
-	sc.expectAll()
+	sc.expectAll("once more")
 	return sc.err
 }
 

@@ -175,7 +175,7 @@ func feedReopened(sc *script, c *cursor) error {
 		sc.check(err)
 		c.expect(before, after)
 	}
-	sc.expectAll()
+	sc.expectAll("after opening the store again")
 	return sc.err
 }
 

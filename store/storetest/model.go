@@ -113,7 +113,7 @@ func (sc *script) expectList(client string, m model) {
 	}
 	const limit = 500
 	if sc.walk(client, limit, m[unnamed], m.overrides()); sc.err != nil {
-		sc.err = fmt.Errorf("%w\nrule: %s", sc.err, ruleList)
+		sc.err = fmt.Errorf("%w: List must agree with Resolve at any time\nrule: %s", sc.err, ruleList)
 	}
 }
 
@@ -144,14 +144,21 @@ func (m *made) of(client string) model {
 
 // expectAll checks everything that the script has set, once more: what Resolve returns, and
 // what's listed. So it finds changes that were lost since, or that another name has overwritten.
-func (sc *script) expectAll() {
+// It shows no steps, because the last ones can be about other clients.
+func (sc *script) expectAll(when string) {
+	if sc.err != nil {
+		return
+	}
 	const sample = 100
 	clients := slices.Sorted(maps.Keys(sc.made.clients))
-	sc.check(sc.concurrently(len(clients), func(sc *script, n int) {
+	again := sc.fork(0)
+	again.check(sc.concurrently(len(clients), func(sc *script, n int) {
 		m := sc.made.of(clients[n])
 		sc.expectModel(clients[n], m, m.sample(sample))
 	}))
-	sc.expectClients()
+	if again.expectClients(); again.err != nil {
+		sc.err = fmt.Errorf("everything that the case had set was compared %s:\n%w", when, again.err)
+	}
 }
 
 // expectClients checks that the store lists the clients with anything set, if it's a
@@ -169,8 +176,8 @@ func (sc *script) expectClients() {
 
 // configured returns the clients that have anything set.
 func (sc *script) configured() (all []string) {
-	for client, m := range sc.made.clients {
-		if !m.isEmpty() {
+	for _, client := range slices.Sorted(maps.Keys(sc.made.clients)) {
+		if !sc.made.of(client).isEmpty() {
 			all = append(all, client)
 		}
 	}
@@ -240,7 +247,7 @@ func runHistories(sc *script, next func(h *history)) error {
 	if len(h.handles) > 1 { // one that comes later must know what was before
 		h.handles = append(h.handles, h.OpenPeer(h.Store))
 	}
-	h.expectAll()
+	h.expectAll("at the end of the histories")
 	return h.err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -185,12 +184,12 @@ func (sc *script) fail(format string, args ...any) {
 func describeChange(c webhookcfg.Change) string {
 	what := "all"
 	if !c.Scope.IsAll() {
-		what = strconv.Quote(c.Scope.Entity())
+		what = fmt.Sprintf("%.80q", c.Scope.Entity())
 	}
 	if c.URL.IsZero() {
-		return fmt.Sprintf("unset %s of %q", what, c.Client)
+		return fmt.Sprintf("unset %s of %.80q", what, c.Client)
 	}
-	return fmt.Sprintf("set %s of %q: %s", what, c.Client, c.URL.Reveal())
+	return fmt.Sprintf("set %s of %.80q: %.80s", what, c.Client, c.URL.Reveal())
 }
 
 // describe shows a webhook in full, because the suite's URLs aren't secret.

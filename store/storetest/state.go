@@ -190,7 +190,7 @@ func urlKept(sc *script) error {
 		sc.expectURL(client, unnamed, base, url)
 	}
 	sc.setSimilarURLs()
-	sc.expectAll()
+	sc.expectAll("once more")
 	return sc.err
 }
 
@@ -224,10 +224,10 @@ func clientsIsolated(sc *script) error {
 		sc.expectOff(client, "e2")
 	}
 	sc.expectNone("nobody", unnamed)
-	sc.expectAll()
+	sc.expectAll("once more")
 	sc.setAll(client, hookURL(0))
 	sc.unsetAll(client)
-	sc.expectAll()
+	sc.expectAll("once more")
 	return sc.err
 }
 
@@ -242,7 +242,7 @@ func namesDiffer(sc *script) error {
 		sc.setAll(name, hookURL(-n))
 	}
 	sc.setPairs()
-	sc.expectAll()
+	sc.expectAll("once more")
 	for _, name := range slices.Backward(names) {
 		sc.expect("entities", name, sc.made.of("entities")[name])
 		sc.unset("entities", name)

@@ -255,7 +255,9 @@ func TestUnusualStores(t *testing.T) {
 					continue
 				}
 				synctest.Test(t, func(t *testing.T) {
-					if err := (flaw{store: store}).check(t, c); err != nil {
+					e := flaw{store: store}.env()
+					e.Short = testing.Short()
+					if err := c.Check(t.Context(), e); err != nil {
 						t.Errorf("%s: %v", c.Name, err)
 					}
 				})

@@ -99,7 +99,7 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 			}
 		}
 	}
-	sc.expectAll()
+	sc.expectAll("after opening the store again")
 	return sc.err
 }
 
