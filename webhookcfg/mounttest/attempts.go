@@ -14,7 +14,8 @@ type attempt struct {
 	fields         []string // of the header, beyond those of every request
 	body           string   // "{url}" stands for the webhook URL
 	chunked        bool
-	sets           bool // it sets webhooks and doesn't unset them
+	framing        string // a malformed field, with {n} for the length of the body, in place of the correct one
+	sets           bool   // it sets webhooks and doesn't unset them
 
 	stranger      bool   // it isn't signed in as the client of the check
 	authorization string // of a stranger; empty for none
@@ -193,6 +194,16 @@ func (m *maker) addBodies(f form) {
 			}
 			a.class, a.advice, a.form, a.method, a.target = "body", adviceBody, f, "DELETE", m.base+configure
 			m.add(a, suffix)
+		}
+	}
+	if f == http11 {
+		for _, framing := range []string{
+			"Content-Length : {n}", "Content-Length\t: {n}", "Content-Length: +{n}", "Content-Length: {n},{n}", "Content-Length: 0x{n}", "Transfer-Encoding : chunked", "Transfer-Encoding: \vchunked",
+		} {
+			m.add(attempt{
+				class: "body", advice: adviceBody, form: f, method: "DELETE", target: m.base + configure,
+				body: `{"endpoint_id":"{id}"}`, chunked: strings.Contains(framing, "chunked"), framing: framing,
+			}, "")
 		}
 	}
 	if !f.isFull() {

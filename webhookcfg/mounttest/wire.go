@@ -2,6 +2,7 @@ package mounttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -143,15 +144,18 @@ func (w *wire) text(a attempt, credentials, webhookURL string) string {
 		b.WriteString(field + "\r\n")
 	}
 	body := a.render(webhookURL)
+	framing := a.framing
 	switch {
 	case a.chunked:
-		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%s\r\n%s\r\n0\r\n\r\n", strconv.FormatInt(int64(len(body)), 16), body)
+		framing = cmp.Or(framing, "Transfer-Encoding: chunked")
+		body = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 	case body != "":
-		fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
-	default:
-		b.WriteString("\r\n")
+		framing = cmp.Or(framing, "Content-Length: {n}")
 	}
-	return b.String()
+	if framing != "" {
+		b.WriteString(strings.ReplaceAll(framing, "{n}", strconv.Itoa(len(body))) + "\r\n")
+	}
+	return b.String() + "\r\n" + body
 }
 
 // setOne and unset are correct requests for one entity.
