@@ -8,14 +8,22 @@
 // You can let people sign in with a client's id and secret, as above and in the example. If
 // your service has sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
-// You should serve the portal over https. Over http, browsers keep the cookie of a sign-in
-// only on localhost.
+// You should serve the portal over https. Over http, browsers keep its cookies only on
+// localhost: people can't sign in with SignIn, and pages don't confirm changes. Your proxies
+// must pass on the field Host then, or forms look as if another site had sent them.
 //
 // # Safety
 //
-// Everything that a page does goes through your [webhookcfg.Handler], with its checks, events
-// and limits. The actor of an event is the person who signed in, as if you had called
-// [webhookcfg.ContextWithActor].
+// Everything that a page reads or changes goes through your [webhookcfg.Handler], with its
+// checks, events and limits. The actor of an event is the person who signed in, as if you had
+// called [webhookcfg.ContextWithActor]. A form has to arrive within Timeout of the handler's
+// options, and be no larger than BodyLimit.
+//
+// A form only works for the client that it was made for. If the person changes the account in
+// another tab, they get the form again, with what they typed.
+//
+// If one of your functions fails or panics, the person reads a sentence, and Logger of the
+// handler's options gets the reason, without the webhook's path and query.
 //
 // If your verifier limits sign-ins, put the middleware that finds the client's address around
 // the portal too (WithSource of package auth). Otherwise the limits use the address of the
@@ -53,7 +61,8 @@ type Options struct {
 	//
 	// If nobody is signed in, return an empty client. The page then links to SignInURL, which
 	// you must set too. If you return an error, the page says to try again in a moment (503).
-	// The error is logged, so it must not contain the session's token.
+	// The error is logged, so it must not contain the session's token. The portal has read the
+	// body of the request before it calls you.
 	//
 	// The cookie of your session should be SameSite=Lax or Strict.
 	Client    func(r *http.Request) (client, actor string, err error)
@@ -121,7 +130,8 @@ type portal struct {
 }
 
 // New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
-// in a slash. The store of h must be a [webhookcfg.Lister]. The error says which option is
+// in a slash. If your router also serves the path without the slash, the portal adds it. The
+// store of h must be a [webhookcfg.Lister]. The error says which option is
 // missing or invalid.
 func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if h == nil || options == nil {
