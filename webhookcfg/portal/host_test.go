@@ -67,7 +67,7 @@ var hostFunctions = []struct {
 	}, 500, 0, "Something went wrong on our side"},
 	{"Options.Layout", "set", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Layout = func(_ http.ResponseWriter, _ *http.Request, page portal.Page) {
-			_ = fail(context.Background())
+			_ = fail(context.TODO()) // there is none to hang on
 			panic(page.Content) // which has all that was typed
 		}
 	}, 500, 0, "Something went wrong on our side"},
@@ -154,7 +154,11 @@ func TestHostHangs(t *testing.T) {
 				f.portal.Client = func(*http.Request) (string, string, error) { return acme, "ann", nil }
 				hangs := 0
 				function.set(f, func(ctx context.Context) error {
+					if ctx == context.TODO() {
+						return nil // the function gets none
+					}
 					if ctx.Done() == nil {
+						t.Error("the context never ends")
 						return nil
 					}
 					hangs++
@@ -255,4 +259,29 @@ func TestLoggerPanics(t *testing.T) {
 	p := f.serve(t)
 	p.setCookie("session", "ann")
 	p.get("key").expect(t, http.StatusServiceUnavailable, "do this right now")
+}
+
+// brokenBody is a body whose reader panics, as one of a host's middleware can.
+type brokenBody struct{ io.Reader }
+
+func (brokenBody) Close() error             { return nil }
+func (brokenBody) Read([]byte) (int, error) { panic("read " + hookURL) }
+
+// TestPagePanics: a panic anywhere else gets a whole page, too, and the log doesn't show what
+// it quotes.
+func TestPagePanics(t *testing.T) {
+	f := newFixture(t)
+	records := f.record()
+	r := httptest.NewRequest("POST", "/set", nil)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Body, r.ContentLength = brokenBody{}, 100
+	w := httptest.NewRecorder()
+	f.new(t).ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "Something went wrong on our side") || !strings.Contains(w.Body.String(), "</html>") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(records.String(), "host_test.go") {
+		t.Errorf("logged %s", records)
+	}
+	records.expectWithout(t, "the panic", "t0ken")
 }

@@ -134,6 +134,21 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// TestNoticeOfAnotherClient: with the host's session, the client can change between a change
+// and its page.
+func TestNoticeOfAnotherClient(t *testing.T) {
+	f := newFixture(t).hosted()
+	client := acme
+	f.portal.Client = func(*http.Request) (string, string, error) { return client, "ann", nil }
+	p := f.serve(t)
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusSeeOther)
+	client = "another"
+	p.get("entity?id=e1").expect(t, http.StatusOK, "!The webhook is set.")
+	client = acme
+	p.get("entity?id=e1").expect(t, http.StatusOK, "The webhook is set.")
+}
+
 // TestFormWithoutClient: a form that names no client changes nothing.
 func TestFormWithoutClient(t *testing.T) {
 	f := newFixture(t).hosted()
