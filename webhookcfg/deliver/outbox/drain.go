@@ -111,15 +111,7 @@ func (d *drain) read(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var rows []row
-	var err error
-	if rd.fresh {
-		rows, err = d.process.queue.fresh(call, client, rd.limit)
-	} else {
-		rows, err = d.process.queue.waiting(call, client, rd.from, rd.limit)
-	}
+	rows, err := d.process.rows(ctx, client, rd)
 	if err == nil && !d.lookUp(ctx, rows) {
 		err = errUnavailable
 	}
@@ -141,6 +133,23 @@ func (d *drain) read(ctx context.Context) bool {
 		d.line.addWaiting(rd.from, rows, rd.limit, now)
 	}
 	return true
+}
+
+// rows reads notifications. Only a few lines do so at a time, which leaves connections to what
+// renews the lease, looks and writes.
+func (p *process) rows(ctx context.Context, client string, rd read) ([]row, error) {
+	select {
+	case p.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-p.reading }()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if rd.fresh {
+		return p.queue.fresh(ctx, client, rd.limit)
+	}
+	return p.queue.waiting(ctx, client, rd.from, rd.limit)
 }
 
 var errUnavailable = errors.New("outbox: the webhooks of the client can't be looked up")
@@ -266,7 +275,7 @@ func (d *drain) attempt(ctx context.Context, m *message) {
 		return
 	}
 	o, end := p.outcomeOf(client, m, r, now)
-	d.line.ended(m, now)
+	d.write(d.line.ended(m, end == nil, now))
 	if r.Outcome == deliver.Delivered || r.Outcome == deliver.Failed || r.Reason == deliver.ReasonGone {
 		d.line.observe(p.sender.Receiver(client, hostport), now)
 	}
@@ -277,7 +286,9 @@ func (d *drain) attempt(ctx context.Context, m *message) {
 func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 	p := d.process
 	if m.body == nil {
-		body, err := p.queue.body(ctx, m.seq)
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		body, err := p.queue.body(call, m.seq)
+		cancel()
 		if err != nil {
 			p.warn(ctx, "can't read a body", err)
 			return unavailable

@@ -43,6 +43,9 @@ type line struct {
 	turns     []*receiver // those with queued messages
 	underway  int
 
+	// stalled has the number of the notification that each entity waits for, with InOrder.
+	stalled map[string]int64
+
 	pauses  map[string]pause // what to tell the next process
 	changed bool             // since they were written
 
@@ -131,7 +134,7 @@ func newLine(client string, perClient int, order Order) *line {
 		client: client, perClient: perClient, order: order,
 		held: make(map[int64]*message), entities: make(map[string]*entity),
 		routes: make(map[string]route), receivers: make(map[string]*receiver),
-		pauses: make(map[string]pause),
+		pauses: make(map[string]pause), stalled: make(map[string]int64),
 	}
 }
 
@@ -304,15 +307,13 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 		r := l.receiver(at)
 		m := &message{row: row, receiver: r, unseen: true, taken: now}
 		switch {
+		case l.isStalled(row):
+			seen = append(seen, l.parkFresh(m))
 		case r.takes(row.position, now):
 			l.add(m, r)
 		case past:
 			r.skip(row.position)
-			m.state = parked
-			l.held[m.seq] = m
-			l.unseen++
-			l.parking++
-			seen = append(seen, m.seen())
+			seen = append(seen, l.parkFresh(m))
 		case l.stuck == nil:
 			l.stuck = r
 			more = true
@@ -323,6 +324,53 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 		l.lookAt = now.Add(lookWait)
 	}
 	return seen
+}
+
+// parkFresh holds a fresh message until it's written as seen, which is the outcome.
+func (l *line) parkFresh(m *message) outcome {
+	m.state = parked
+	l.held[m.seq] = m
+	l.unseen++
+	l.parking++
+	return m.seen()
+}
+
+// isStalled reports whether an earlier notification of the entity waits for a retry, and all
+// later ones wait for it.
+func (l *line) isStalled(r row) bool {
+	seq, ok := l.stalled[r.entity]
+	return ok && r.seq > seq
+}
+
+// stall makes the later notifications of an entity wait for one. It returns those in memory
+// that must be written as seen.
+func (l *line) stall(entity string, seq int64) (seen []outcome) {
+	if first, ok := l.stalled[entity]; !ok || seq < first {
+		l.stalled[entity] = seq
+	}
+	e := l.entities[entity]
+	if e == nil {
+		return nil
+	}
+	for _, m := range slices.Backward(slices.Clone(e.messages)) {
+		if m.state != queued || m.seq <= seq {
+			continue
+		}
+		unseen, fresh := m.unseen, l.fresh
+		l.drop(m)
+		if l.fresh = fresh; unseen {
+			seen = append(seen, l.parkFresh(m))
+		}
+	}
+	return seen
+}
+
+// unstall lets the later notifications of an entity go on.
+func (l *line) unstall(entity string, seq int64) {
+	if l.stalled[entity] == seq && l.order == InOrder {
+		delete(l.stalled, entity)
+		l.again = [2]*position{{}, {due: 1}}
+	}
 }
 
 // seen is the outcome that a message waits.
@@ -359,7 +407,7 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			rows, next = rows[:i], nil
 			break
 		}
-		if row.left > 0 && !l.ahead.After(now) {
+		if row.left > 0 && !l.ahead.After(now) && l.order != InOrder {
 			l.retry = earliest(l.retry, now.Add(row.left))
 			rows, next = rows[:i], nil
 			break
@@ -385,9 +433,15 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			continue
 		}
 		at := l.routes[row.entity]
-		if row.left > 0 && !at.since.After(row.tried) {
+		if row.due > 0 && l.order == InOrder {
+			l.stall(row.entity, row.seq)
+		}
+		if row.left > 0 && !(l.ahead.After(now) && at.since.After(row.tried)) {
 			l.retry = earliest(l.retry, now.Add(row.left))
 			continue
+		}
+		if l.isStalled(row) {
+			continue // it's read again when the first one has ended
 		}
 		r := l.receiver(at)
 		s := r.skipped[zone]
@@ -511,16 +565,21 @@ func (l *line) park(r *receiver) {
 	}
 }
 
-// ended ends a message's attempt, whose outcome is about to be written.
-func (l *line) ended(m *message, now time.Time) {
+// ended ends a message's attempt, whose outcome is about to be written. It returns what else
+// is.
+func (l *line) ended(m *message, retries bool, now time.Time) (seen []outcome) {
 	l.end(m)
 	m.state = ended
 	m.receiver.held--
 	l.settle(m.receiver, now)
 	l.leaveEntity(m)
+	if l.order == InOrder && retries {
+		return l.stall(m.entity, m.seq)
+	}
 	if e := l.entities[m.entity]; e != nil {
 		l.enqueue(e.messages[0])
 	}
+	return nil
 }
 
 // observe takes over what the sender knows about a receiver after an attempt.
@@ -581,7 +640,9 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 			delete(l.held, o.Seq)
 		case ended:
 			delete(l.held, o.Seq)
-			if o.State == stateWaiting {
+			if o.State != stateWaiting {
+				l.unstall(m.entity, o.Seq)
+			} else {
 				l.retry = earliest(l.retry, now.Add(time.Duration(o.Delay)*time.Microsecond))
 			}
 		}
@@ -612,6 +673,9 @@ func (l *line) isHungry(now time.Time) bool {
 func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 	if now.Before(l.resume) {
 		return read{}, false
+	}
+	if from := l.again[zoneRetry]; from != nil && l.order == InOrder && l.parking == 0 {
+		return read{from: *from, limit: widePage}, true // others may have to wait for these
 	}
 	if l.parking == 0 {
 		if from := l.refill(now); from != nil {

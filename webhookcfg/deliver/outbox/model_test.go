@@ -16,7 +16,7 @@ import (
 func TestModel(t *testing.T) {
 	histories := 300
 	if testing.Short() {
-		histories = 40
+		histories = 30
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -29,7 +29,7 @@ func history(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	w := newWorld(t)
 	opts := Options{
-		Schedule: deliver.Schedule{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour},
+		Schedule: deliver.Schedule{5 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 15 * time.Minute},
 		Clients:  2 + random.IntN(4), Order: Order(random.IntN(3)),
 	}
 	const clients, entities, hosts = 5, 4, 6
@@ -70,7 +70,7 @@ func history(t *testing.T, seed uint64) {
 	var nodes []*node
 	node := func() *node {
 		if len(nodes) == 0 {
-			nodes = append(nodes, w.run(opts, deliver.Options{MaxPause: 10 * time.Minute}))
+			nodes = append(nodes, w.run(opts, deliver.Options{MaxPause: 2 * time.Minute}))
 		}
 		return nodes[random.IntN(len(nodes))]
 	}
@@ -80,7 +80,7 @@ func history(t *testing.T, seed uint64) {
 		switch c := random.IntN(clients); random.IntN(10) {
 		case 0:
 			if len(nodes) < 3 {
-				nodes = append(nodes, w.run(opts, deliver.Options{MaxPause: 10 * time.Minute}))
+				nodes = append(nodes, w.run(opts, deliver.Options{MaxPause: 2 * time.Minute}))
 			}
 		case 1:
 			if len(nodes) > 0 {
@@ -104,7 +104,7 @@ func history(t *testing.T, seed uint64) {
 				_ = node().box.Wake(t.Context(), fmt.Sprint("c", c))
 			}
 		default:
-			for range 1 << random.IntN(8) {
+			for range 1 << random.IntN(6) {
 				n++
 				w.db.enqueue(fmt.Sprint("c", c), fmt.Sprint("e", random.IntN(entities)), fmt.Sprint("m", n))
 			}
@@ -141,6 +141,21 @@ func history(t *testing.T, seed uint64) {
 		}
 		if w.ok[m.id] > 1 {
 			twice += w.ok[m.id] - 1
+		}
+	}
+	if opts.Order == InOrder && kills == 0 {
+		last := make(map[string]int64)
+		number := make(map[string]*stored)
+		for _, m := range w.db.messages {
+			number[m.id] = m
+		}
+		for _, a := range w.arrivals {
+			m := number[a.id]
+			if key := m.client + "/" + m.entity; m.seq < last[key] {
+				t.Errorf("%s of %s arrived after a later one", a.id, key)
+			} else {
+				last[key] = m.seq
+			}
 		}
 	}
 	if twice > kills*64 {

@@ -15,7 +15,10 @@ import (
 )
 
 const (
-	callTimeout = 5 * time.Second // of a read
+	// callTimeout is for a call of the database. Locks in the database, and not the time,
+	// keep it from being too late.
+	callTimeout = 15 * time.Second
+	maxReads    = 4 // at a time
 
 	// lease is how long a process has its lines after its last sign of life. It renews the
 	// lease four times as often, and starts nothing in its last quarter.
@@ -59,7 +62,8 @@ type process struct {
 	hints    chan struct{} // has an element after a hint
 	written  chan struct{} // has an element if there's something to write
 
-	flushing sync.Mutex // held by whoever writes
+	flushing sync.Mutex    // held by whoever writes
+	reading  chan struct{} // has an element for each read
 
 	underWay atomic.Int64
 	attempts sync.WaitGroup
@@ -76,7 +80,8 @@ type pending struct {
 func newProcess(o *Outbox) *process {
 	return &process{
 		Outbox: o, id: rand.Int64N(1<<62) + 1, expired: make(chan struct{}), lines: make(map[string]*drain),
-		hinted: make(map[string]bool), hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads),
+		hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 }
 
@@ -233,7 +238,7 @@ func (p *process) keepLease(ctx context.Context) {
 			continue // a write has renewed it
 		}
 		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, lease/2)
+		call, cancel := context.WithTimeout(ctx, lease)
 		err := p.queue.renew(call, p.id, lease)
 		cancel()
 		switch {
@@ -401,7 +406,7 @@ func (p *process) claim(polling, work context.Context, clients []string) bool {
 		return false
 	}
 	start := time.Now()
-	call, cancel := context.WithTimeout(polling, lease/2)
+	call, cancel := context.WithTimeout(polling, callTimeout)
 	defer cancel()
 	all, err := p.queue.claim(call, p.id, lease, clients)
 	if errors.Is(err, errLost) {
@@ -434,6 +439,9 @@ func (p *process) start(ctx context.Context, c claimed) {
 		l.rescan = now.Add(c.left)
 	}
 	d := &drain{process: p, kick: make(chan struct{}, 1), line: l, claimed: now}
+	if l.order == InOrder {
+		l.again[zoneRetry] = &position{due: 1}
+	}
 	if c.left < -time.Hour { // it was woken: due is zero
 		l.wake(now, staleness)
 		l.rescan = time.Time{}

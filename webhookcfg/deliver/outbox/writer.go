@@ -67,7 +67,7 @@ func (p *process) flush(ctx context.Context) error {
 			b.outcomes = append(b.outcomes, o.outcome)
 		}
 		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, lease/2)
+		call, cancel := context.WithTimeout(ctx, callTimeout)
 		err := p.queue.write(call, p.id, lease, b)
 		cancel()
 		if err != nil {
