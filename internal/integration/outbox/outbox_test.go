@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
+var prefixes atomic.Int64
+
 var shared = engine.SharedPostgreSQL()
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
@@ -34,15 +38,18 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 type engineCase struct {
 	name    string
 	dialect sqlstore.Dialect
-	open    func(t testing.TB) *sql.DB
+	driver  string
+	dsn     func(t testing.TB) string
 }
 
+func (e engineCase) open(t testing.TB) *sql.DB { return open(t, e.driver, e.dsn(t)) }
+
 var engines = []engineCase{
-	{"SQLite", sqlstore.SQLite(), func(t testing.TB) *sql.DB {
+	{"SQLite", sqlstore.SQLite(), "sqlite", func(t testing.TB) string {
 		path := filepath.Join(t.TempDir(), "outbox.db")
-		return open(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+		return "file:" + path + "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	}},
-	{"PostgreSQL", sqlstore.PostgreSQL(), func(t testing.TB) *sql.DB { return open(t, "pgx", shared.Get(t).DSN()) }},
+	{"PostgreSQL", sqlstore.PostgreSQL(), "pgx", func(t testing.TB) string { return shared.Get(t).DSN() }},
 }
 
 func open(t testing.TB, driver, dsn string) *sql.DB {
@@ -66,11 +73,15 @@ type fixture struct {
 	arrivals map[string][]time.Time
 	order    []string
 	respond  http.HandlerFunc
+	prefix   string
+	dsn      string
+	sender   *deliver.Sender
 }
 
 func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Options) *fixture {
-	f := &fixture{t: t, db: e.open(t), arrivals: map[string][]time.Time{}}
-	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	dsn := e.dsn(t)
+	f := &fixture{t: t, db: open(t, e.driver, dsn), dsn: dsn, arrivals: map[string][]time.Time{}}
+	f.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		f.mu.Lock()
 		id := r.Header.Get("Webhook-Id")
@@ -81,6 +92,14 @@ func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Op
 			f.respond(w, r)
 		}
 	}))
+	listener, err := net.Listen("tcp4", "0.0.0.0:0") // for all of 127.0.0.0/8
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.server.Listener.Close()
+	f.server.Listener = listener
+	f.server.Start()
+	f.server.URL = fmt.Sprintf("http://127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port)
 	t.Cleanup(f.server.Close)
 	st := store.NewMemory()
 	f.store = st
@@ -97,11 +116,13 @@ func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Op
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.sender = sender
 	if opts == nil {
 		opts = &outbox.Options{}
 	}
-	opts.Prefix = fmt.Sprintf("t%d_", time.Now().UnixNano()%1e9)
+	opts.Prefix = fmt.Sprintf("t%d_", prefixes.Add(1))
 	opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	f.prefix = opts.Prefix
 	f.box, err = outbox.New(f.db, e.dialect, sender, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +148,14 @@ func (f *fixture) run() (stop func()) {
 }
 
 func (f *fixture) set(client, path string) {
-	u := egress.NewURL(f.server.URL + path)
-	c := webhookcfg.SetChange(client, webhookcfg.All(), u)
+	f.apply(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(f.server.URL+path)))
+}
+
+func (f *fixture) setEntity(client, entity, url string) {
+	f.apply(webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url)))
+}
+
+func (f *fixture) apply(c webhookcfg.Change) {
 	c.Time = time.Now().Truncate(time.Microsecond)
 	if err := f.store.Apply(context.Background(), c); err != nil {
 		f.t.Fatal(err)
@@ -182,9 +209,22 @@ func TestSmoke(t *testing.T) {
 			f.await(303, 10*time.Second)
 			t.Log("303 in", time.Since(start))
 			stop()
-			rows, err := f.db.Query("SELECT 1")
-			_ = rows
-			_ = err
 		})
+	}
+}
+
+// fill enqueues many notifications, each for an entity of its own.
+func (f *fixture) fill(client string, n int, prefix string) {
+	tx, err := f.db.Begin()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range n {
+		if err := f.box.Enqueue(context.Background(), tx, outbox.Notification{Client: client, Entity: fmt.Sprint("e", i), Message: deliver.Message{ID: prefix + fmt.Sprint(i), Body: []byte(`{"type":"module.updated","version":1}`)}}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		f.t.Fatal(err)
 	}
 }
