@@ -68,7 +68,7 @@ var hostFunctions = []struct {
 	{"Options.Layout", "set", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Layout = func(_ http.ResponseWriter, _ *http.Request, page portal.Page) {
 			_ = fail(context.TODO()) // there is none to hang on
-			panic(page.Content) // which has all that was typed
+			panic(page.Content)      // which has all that was typed
 		}
 	}, 500, 0, "Something went wrong on our side"},
 }
