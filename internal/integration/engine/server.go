@@ -261,12 +261,17 @@ func (s *Shared) Own(t testing.TB) *Server {
 // TestMain.
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
-	if s.server == nil {
-		return code
-	}
-	if err := s.server.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
+}
+
+// Stop stops the server, if a test has started it. Main calls it.
+func (s *Shared) Stop() error {
+	if s.server == nil {
+		return nil
+	}
+	return s.server.stop()
 }

@@ -25,15 +25,26 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 )
 
 var prefixes atomic.Int64
 
-var shared = engine.SharedPostgreSQL()
+var (
+	postgreSQL = engine.SharedPostgreSQL()
+	mariaDB    = engine.SharedMariaDB()
+)
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	code := postgreSQL.Main(m)
+	if err := mariaDB.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
 type engineCase struct {
 	name    string
@@ -49,7 +60,8 @@ var engines = []engineCase{
 		path := filepath.Join(t.TempDir(), "outbox.db")
 		return "file:" + path + "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	}},
-	{"PostgreSQL", sqlstore.PostgreSQL(), "pgx", func(t testing.TB) string { return shared.Get(t).DSN() }},
+	{"PostgreSQL", sqlstore.PostgreSQL(), "pgx", func(t testing.TB) string { return postgreSQL.Get(t).DSN() }},
+	{"MariaDB", sqlstore.MySQL(), "mysql", func(t testing.TB) string { return mariaDB.Get(t).DSN() }},
 }
 
 func open(t testing.TB, driver, dsn string) *sql.DB {
