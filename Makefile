@@ -9,6 +9,15 @@
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
 LAB       := internal/integration internal/integration/programs internal/integration/caddy
+# RELEASES are the supported Go releases, the two latest ones. make test uses the installed Go,
+# and make integration also tests PUBLIC with the release that isn't installed, which go
+# downloads like a module. When a patch comes out, raise its number here. When a release comes
+# out, drop the older line, add the new release, and raise the go lines of all go.mod files to
+# the one that is older now.
+RELEASES  := go1.26.8 go1.27.4
+# OTHER are the RELEASES without the installed one, whatever its patch. make test runs with the
+# race detector, and these run without, to save time.
+OTHER      = $(filter-out $(shell go env GOVERSION | cut -d. -f1,2).%,$(RELEASES))
 PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is
 # C translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
@@ -54,6 +63,8 @@ staticcheck:
 integration:
 	internal/integration/install.sh
 	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
+	$(call each,$(PUBLIC),for release in $(OTHER); do \
+		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
 	for resolver in go cgo; do GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress || exit 1; done
 	$(call each,examples/mounts,go test -race -count=1 ./...)
