@@ -209,3 +209,9 @@ func (w *world) since(sent map[string]time.Duration) (took []time.Duration) {
 	slices.Sort(took)
 	return took
 }
+
+func (w *world) arrived() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.arrivals)
+}

@@ -1,0 +1,230 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// TestKilled: what a killed process was doing, another one does within five seconds, and only
+// that arrives twice.
+func TestKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, takes = 1000, 20 * time.Millisecond
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: takes}))
+		for i := range n {
+			w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+		}
+		first := w.run(Options{}, deliver.Options{})
+		w.await(200, time.Minute)
+		second := w.run(Options{}, deliver.Options{})
+		defer second.stop()
+		killed := time.Since(w.start)
+		first.kill()
+		before := w.arrived()
+		w.await(before+1, time.Minute)
+		if took := time.Since(w.start) - killed; took > 5*time.Second {
+			t.Errorf("went on after %v, want 5s", took)
+		}
+		for w.db.waitingNow() > 0 {
+			time.Sleep(time.Second)
+		}
+		// 4 were under way, and 4 end every 20 milliseconds.
+		if twice := w.arrived() - n; twice > 4+4*5 {
+			t.Errorf("%d arrived twice", twice)
+		}
+	})
+}
+
+// TestCutOff: a process that can't reach the database starts nothing once another one may have
+// its clients, and writes nothing when it can reach it again.
+func TestCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, takes = 2000, 100 * time.Millisecond
+		w := newWorld(t)
+		address := w.host(1, &peer{takes: takes})
+		w.set("a", "", address)
+		for i := range n {
+			w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+		}
+		first := w.run(Options{}, deliver.Options{})
+		defer first.stop()
+		w.await(100, time.Minute)
+		second := w.run(Options{}, deliver.Options{})
+		defer second.stop()
+		cut := func(is bool) {
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			first.session.cut = is
+		}
+		cut(true)
+		time.Sleep(10 * time.Second)
+		cut(false)
+		for w.db.waitingNow() > 0 {
+			time.Sleep(time.Second)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.most[address] > 4 {
+			t.Errorf("%d requests at a time, want 4", w.most[address])
+		}
+		if twice := len(w.arrivals) - n; twice > 200 {
+			t.Errorf("%d arrived twice", twice)
+		}
+	})
+}
+
+// TestStop: when ctx ends, what is under way completes and is written, and another process
+// goes on at once.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, takes = 200, 2 * time.Second
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: takes}))
+		for i := range n {
+			w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+		}
+		first := w.run(Options{}, deliver.Options{})
+		second := w.run(Options{}, deliver.Options{})
+		defer second.stop()
+		w.await(10, time.Minute)
+		first.stop()
+		second.box.Committed("a")
+		for w.db.waitingNow() > 0 {
+			time.Sleep(time.Second)
+		}
+		if got := w.arrived(); got != n {
+			t.Errorf("%d arrivals, want %d", got, n)
+		}
+		if most := w.most["93.184.0.2:80"]; most > 4 {
+			t.Errorf("%d requests at a time, want 4", most)
+		}
+	})
+}
+
+// TestDatabaseFails: while calls of the database fail, nothing is lost or sent twice.
+func TestDatabaseFails(t *testing.T) {
+	for _, call := range []string{"join", "renew", "poll", "claim", "fresh", "waiting", "write", "leave", "wake"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n = 300
+				w := newWorld(t)
+				w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond, respond: failFirst(w)}))
+				p := w.run(Options{Schedule: deliver.Schedule{time.Second, time.Second, time.Second, time.Second, time.Second, time.Second, time.Second, time.Second}}, deliver.Options{})
+				calls := 0
+				w.db.mu.Lock()
+				p.session.fail = func(name string) error {
+					if calls++; name == call && calls%3 > 0 {
+						return errors.New("deadlock detected")
+					}
+					return nil
+				}
+				w.db.mu.Unlock()
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i%10), fmt.Sprint("m", i))
+					time.Sleep(10 * time.Millisecond)
+				}
+				for range 3600 {
+					if w.db.waitingNow() == 0 {
+						break
+					}
+					time.Sleep(time.Second)
+				}
+				p.stop()
+				if w.db.waitingNow() > 0 {
+					t.Errorf("%d still wait", w.db.waitingNow())
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for id, n := range w.ok {
+					if n > 1 {
+						t.Errorf("%s was delivered %d times", id, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// failFirst returns a response that fails the first attempt of the messages that end in 7.
+func failFirst(w *world) func(id string) int {
+	return func(id string) int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.attempts[id]++
+		if id[len(id)-1] == '7' && w.attempts[id] == 1 {
+			return 500
+		}
+		w.ok[id]++
+		return 204
+	}
+}
+
+// TestIdle: an idle process asks the database at most ten times a second.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(time.Minute)
+		count := func() (n int) {
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			for _, calls := range w.db.calls {
+				n += calls
+			}
+			return n
+		}
+		before := count()
+		time.Sleep(time.Minute)
+		if n := count() - before; n > 600 {
+			t.Errorf("%d calls in a minute, want 600", n)
+		}
+	})
+}
+
+// TestInOrder: with InOrder, a notification that waits for a retry holds up the later ones of
+// its entity, and no others.
+func TestInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond, respond: func(id string) int {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.attempts[id]++
+			if id == "x1" && w.attempts[id] < 3 {
+				return 500
+			}
+			return 204
+		}}))
+		p := w.run(Options{Order: InOrder}, deliver.Options{})
+		defer p.stop()
+		for i := range 5 {
+			w.db.enqueue("a", "x", fmt.Sprint("x", i))
+			w.db.enqueue("a", "y", fmt.Sprint("y", i))
+		}
+		time.Sleep(3 * time.Second)
+		w.db.enqueue("a", "x", "x5")
+		time.Sleep(time.Hour)
+		var got []string
+		var last time.Duration // of the other entity
+		for _, a := range w.arrivals {
+			if a.id[0] == 'x' {
+				got = append(got, a.id)
+			} else {
+				last = a.at
+			}
+		}
+		if fmt.Sprint(got) != "[x0 x1 x1 x1 x2 x3 x4 x5]" || w.db.waitingNow() > 0 {
+			t.Errorf("the entity's arrived as %v", got)
+		}
+		if last > time.Second {
+			t.Errorf("the other entity's had to wait until %v", last)
+		}
+	})
+}
