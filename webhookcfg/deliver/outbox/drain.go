@@ -79,7 +79,7 @@ func (d *drain) startAll(ctx context.Context) {
 		if m == nil {
 			return
 		}
-		d.process.attempts.Go(func() { d.attempt(ctx, m) })
+		d.process.attempts.Go(func() { d.attempts(ctx, m) })
 	}
 }
 
@@ -259,20 +259,27 @@ func (d *drain) giveBack(due time.Duration) {
 	d.process.update(lineUpdate{client: d.line.client, giveBack: true, due: due, pauses: d.line.pauseList(), drain: d})
 }
 
-// attempt sends a message, and decides what becomes of it.
-func (d *drain) attempt(ctx context.Context, m *message) {
-	p, client := d.process, d.line.client
-	p.underWay.Add(1)
-	r := d.send(ctx, m)
-	p.underWay.Add(-1)
-	hostport := r.Receiver()
+// attempts sends a message, and then others as long as the limits allow.
+func (d *drain) attempts(ctx context.Context, m *message) {
+	for m != nil {
+		d.process.underWay.Add(1)
+		r := d.send(ctx, m)
+		d.process.underWay.Add(-1)
+		m = d.finish(m, r)
+	}
+}
+
+// finish decides what becomes of a message after an attempt. It returns the next message to
+// send, or nil.
+func (d *drain) finish(m *message, r deliver.Result) *message {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer signal(d.kick)
-	now := time.Now()
+	p, client, now := d.process, d.line.client, time.Now()
+	hostport := r.Receiver()
 	if r.Outcome == deliver.Deferred {
 		d.line.deferred(m, hostport, r, now)
-		return
+		return nil
 	}
 	o, end := p.outcomeOf(client, m, r, now)
 	d.write(d.line.ended(m, end == nil, now))
@@ -280,6 +287,10 @@ func (d *drain) attempt(ctx context.Context, m *message) {
 		d.line.observe(p.sender.Receiver(client, hostport), now)
 	}
 	p.add(pending{outcome: o, drain: d, end: end})
+	if d.stopped || !p.mayStart() {
+		return nil
+	}
+	return d.line.next(now)
 }
 
 // send makes the attempt, unless the lease or a limit forbids it.

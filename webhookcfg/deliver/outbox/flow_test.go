@@ -3,6 +3,8 @@ package outbox
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,5 +251,39 @@ func TestBurstDelaysNobody(t *testing.T) {
 		calls := w.db.calls["waiting"]
 		time.Sleep(10 * time.Minute)
 		t.Log("reads in ten minutes:", w.db.calls["waiting"]-calls)
+	})
+}
+
+// TestOrder: the notifications of an entity arrive in the order in which they were enqueued,
+// one after another, also if there are more than fit into memory.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3000
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond}))
+		w.set("a", "e1", w.host(2, &peer{takes: time.Millisecond}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		want := make(map[string][]string)
+		for i := range n {
+			entity := fmt.Sprint("e", i*i%7)
+			id := fmt.Sprint(entity, "-", i)
+			want[entity] = append(want[entity], id)
+			w.db.enqueue("a", entity, id)
+			if i%500 == 0 {
+				time.Sleep(300 * time.Millisecond)
+			}
+		}
+		w.await(n, time.Hour)
+		got := make(map[string][]string)
+		for _, a := range w.arrivals {
+			entity, _, _ := strings.Cut(a.id, "-")
+			got[entity] = append(got[entity], a.id)
+		}
+		for entity := range want {
+			if !slices.Equal(got[entity], want[entity]) {
+				t.Errorf("the notifications of %s arrived in another order", entity)
+			}
+		}
 	})
 }
