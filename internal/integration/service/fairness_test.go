@@ -3,12 +3,12 @@ package service_test
 import "testing"
 
 const (
-	flood   = 4 * workers // notifications for a receiver that hangs
-	healthy = 20          // notifications for a healthy one, enqueued after these
+	flood   = 64 // notifications for a receiver that hangs
+	healthy = 20 // notifications for a healthy one, enqueued after these
 )
 
-// TestHangingReceiver: a receiver that hangs and has more notifications than there are
-// workers doesn't delay the others.
+// TestHangingReceiver: a receiver that hangs and has more notifications than its client has
+// slots delays neither the client's other receivers nor other clients.
 func TestHangingReceiver(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()
@@ -19,20 +19,27 @@ func TestHangingReceiver(t *testing.T) {
 		l := newLedger(t, p.signingKey())
 		release := make(chan struct{})
 		p.set("", l.serve(l.holding(release)))
-		p.mustChange(l, "hanging", flood)
+		p.mustChangeEach(l, flood)
 		l.await(func() bool { return l.held > 0 })
 		p.mustChange(l, "healthy", 1)
 		p.set("healthy", l.serve(accepting))
 		p.mustChange(l, "healthy", healthy)
+		neighbour := p.as(neighbour)
+		n := newLedger(t, neighbour.signingKey())
+		neighbour.set("", n.serve(accepting))
+		neighbour.mustChange(n, "e1", healthy)
+		n.await(func() bool { return n.count("e1") >= healthy })
 		var peak int
 		l.await(func() bool { peak = l.peak; return l.count("healthy") >= healthy })
-		if peak >= workers {
-			t.Error("the receiver that hangs took all workers")
+		if peak >= slots {
+			t.Error("the receiver that hangs took all slots of its client")
 		}
 		close(release)
 		p.drain()
-		if acknowledged, lost, _ := l.totals(); lost > 0 {
-			t.Errorf("of %d changes %d are lost", acknowledged, lost)
+		for _, l := range []*ledger{l, n} {
+			if acknowledged, lost, _ := l.totals(); lost > 0 {
+				t.Errorf("of %d changes %d are lost", acknowledged, lost)
+			}
 		}
 	})
 }

@@ -13,26 +13,23 @@ var rounds = flag.Int("rounds", 10, "how many times TestKill kills the program o
 const (
 	modules = 20
 	callers = 4
-	// completions is how many jobs River can have completed, but not written, when the
-	// process is killed. It writes once it has 100, and otherwise every 250 ms. Jobs that
-	// complete meanwhile are in the next batch.
-	completions = 250
+	// completions is how many notifications can have been delivered, but not written down,
+	// when the process is killed: those of a tenth of a second.
+	completions = 100
 	// drainEvery is after how many rounds the queue is emptied.
 	drainEvery = 100
 )
 
 // TestKill kills the program at random moments, while it acknowledges changes and delivers
 // notifications to receivers of all kinds. All acknowledged changes must arrive. With each
-// kill, only as many may arrive twice as the workers of two queues had, plus one batch of
-// completions.
+// kill, only as many may arrive twice as were under way, plus those that were just delivered.
 func TestKill(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		backlog := []string{"-backlog", "3"} // so that some go to the overflow
-		p := start(t, path, store, backlog...)
+		p := start(t, path, store)
 		l := newLedger(t, p.signingKey())
 		p.set("", l.serve(accepting))
 		kinds := []behaviour{accepting, failingTwice, throttling, resetting, slow}
@@ -45,7 +42,7 @@ func TestKill(t *testing.T) {
 		}
 		for n := 1; n <= *rounds; n++ {
 			killAfter(p, l, 1+rand.IntN(150))
-			p = start(t, path, store, backlog...)
+			p = start(t, path, store)
 			if n%drainEvery == 0 || n == *rounds {
 				expectDelivered(t, p, l, n)
 			}
@@ -101,29 +98,25 @@ func expectDelivered(t *testing.T, p *program, l *ledger, kills int) {
 	if lost > 0 || f.Queue.GivenUp > 0 {
 		t.Errorf("of %d acknowledged changes %d are lost, and %d given up: %v", acknowledged, lost, f.Queue.GivenUp, f.Results)
 	}
-	if most := kills * (2*workers + completions); duplicates > most {
+	if most := kills * (slots + completions); duplicates > most {
 		t.Errorf("%d notifications were delivered twice, want at most %d", duplicates, most)
 	}
 }
 
-// TestKillDetectsLoss kills a program that completes notifications before it sends them.
+// TestKillDetectsLoss kills a program that doesn't enqueue notifications in the transactions of
+// their changes.
 func TestKillDetectsLoss(t *testing.T) {
 	const changes = 8
 	onEachEngine(t, func(t *testing.T, store string) {
-		path, err := buildAcknowledgingFirst()
+		path, err := buildEnqueuingLater()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := start(t, path, store, "-per-receiver", fmt.Sprint(changes), "-timeout", "30s")
+		p := start(t, path, store)
 		l := newLedger(t, p.signingKey())
-		release := make(chan struct{})
-		p.set("", l.serve(l.holding(release)))
-		p.mustChange(l, "e1", changes)
-		l.await(func() bool { return l.held == changes })
-		p.drain()
+		p.set("", l.serve(accepting))
+		p.mustChangeEach(l, changes)
 		p.kill()
-		l.await(func() bool { return l.held == 0 })
-		close(release)
 		p = start(t, path, store)
 		p.drain()
 		if acknowledged, lost, _ := l.totals(); lost != changes || acknowledged != changes {

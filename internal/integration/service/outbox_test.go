@@ -26,11 +26,11 @@ func TestOutbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rename("river_job", "lost")
+	rename("wh_outbox_message", "lost")
 	if version, err := p.change("e1"); err == nil {
 		t.Errorf("without the queue, version %d is acknowledged", version)
 	}
-	rename("lost", "river_job")
+	rename("lost", "wh_outbox_message")
 	if version, err := p.change("e1"); err != nil || version != 1 {
 		t.Errorf("with the queue again: version %d, %v; want 1", version, err)
 	}

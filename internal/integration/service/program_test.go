@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	client = "acme"
-	// neighbour is a client in the same shard of the queue.
-	neighbour = "soylent"
+	client    = "acme"
+	neighbour = "soylent" // another client
 	master    = "a-master-of-at-least-thirty-two-bytes"
-	workers   = 16
+	// slots is how many requests for one client can be under way.
+	slots = 16
 )
 
 var postgres = engine.SharedPostgreSQL()
@@ -53,25 +53,19 @@ func TestMain(m *testing.M) {
 // build returns the path of the program.
 var build = sync.OnceValues(func() (string, error) { return buildWith("service", nil) })
 
-// acknowledgeFirst replaces lines of worker.go, so that River completes a notification before
-// it's sent.
-var acknowledgeFirst = []string{
-	"func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {\n",
-	`func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
-	go func() { _ = w.attempt(context.WithoutCancel(ctx), job) }()
-	return nil
+// enqueueLater replaces lines of modules.go, so that notifications aren't in the transaction
+// of their change.
+var enqueueLater = []string{
+	"	if err := s.queue.Enqueue(ctx, tx, m.changed(version)); err != nil {\n		return 0, err\n	}\n",
+	"	defer func() { go func() { <-make(chan int); _ = s.queue.Enqueue(ctx, s.database, m.changed(version)) }() }()\n",
 }
 
-func (w *worker) attempt(ctx context.Context, job *river.Job[notification]) error {
-`,
-}
-
-// buildAcknowledgingFirst returns the path of a program that loses notifications.
-var buildAcknowledgingFirst = sync.OnceValues(func() (string, error) {
-	return buildWith("acknowledging-first", acknowledgeFirst)
+// buildEnqueuingLater returns the path of a program that loses notifications.
+var buildEnqueuingLater = sync.OnceValues(func() (string, error) {
+	return buildWith("enqueuing-later", enqueueLater)
 })
 
-// buildWith builds the program, with a replacement in worker.go if there is one.
+// buildWith builds the program, with a replacement in modules.go if there is one.
 func buildWith(name string, replacement []string) (path string, err error) {
 	source, err := filepath.Abs("../../../examples/service")
 	if err != nil {
@@ -80,7 +74,7 @@ func buildWith(name string, replacement []string) (path string, err error) {
 	path = filepath.Join(binaries, name)
 	args := []string{"build", "-o", path}
 	if replacement != nil {
-		overlay, err := overlay(filepath.Join(source, "worker.go"), path, replacement)
+		overlay, err := overlay(filepath.Join(source, "modules.go"), path, replacement)
 		if err != nil {
 			return "", err
 		}
@@ -192,7 +186,7 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 	t.Helper()
 	args := []string{
 		"-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-dev", "-migrate",
-		"-store", store, "-workers", fmt.Sprint(workers),
+		"-store", store,
 		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
 	}
 	p := &program{t: t, client: client, secrets: secretsOf(t, path, store), stderr: new(output), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
@@ -330,6 +324,15 @@ func (p *program) mustChange(l *ledger, module string, n int) {
 	}
 }
 
+// mustChangeEach makes one change to each of n modules, whose notifications don't wait for each
+// other.
+func (p *program) mustChangeEach(l *ledger, n int) {
+	p.t.Helper()
+	for i := range n {
+		p.mustChange(l, moduleName(i), 1)
+	}
+}
+
 // signingKey returns the client's key.
 func (p *program) signingKey() string {
 	p.t.Helper()
@@ -344,7 +347,7 @@ func (p *program) signingKey() string {
 type figures struct {
 	Results map[string]int64
 	Queue   struct {
-		Waiting, UnderWay, GivenUp int64
+		Waiting, GivenUp int64
 	}
 }
 
@@ -364,7 +367,7 @@ func (p *program) figures() (f figures) {
 	for _, result := range resultLine.FindAllStringSubmatch(string(text), -1) {
 		f.Results[strings.TrimSuffix(result[1]+"/"+result[2], "/")], _ = strconv.ParseInt(result[3], 10, 64)
 	}
-	for state, n := range map[string]*int64{"waiting": &f.Queue.Waiting, "under_way": &f.Queue.UnderWay, "given_up": &f.Queue.GivenUp} {
+	for state, n := range map[string]*int64{"waiting": &f.Queue.Waiting, "given_up": &f.Queue.GivenUp} {
 		_, value, found := strings.Cut(string(text), "service_queue_notifications{state=\""+state+"\"} ")
 		value, _, _ = strings.Cut(value, "\n")
 		if *n, err = strconv.ParseInt(value, 10, 64); err != nil || !found {
@@ -379,7 +382,7 @@ var resultLine = regexp.MustCompile(`(?m)^webhook_delivery_results_total\{outcom
 // drain waits until the queue is empty.
 func (p *program) drain() figures {
 	p.t.Helper()
-	return p.await(func(f figures) bool { return f.Queue.Waiting+f.Queue.UnderWay == 0 })
+	return p.await(func(f figures) bool { return f.Queue.Waiting == 0 })
 }
 
 // await waits until the figures are as expected.

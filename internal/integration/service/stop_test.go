@@ -19,7 +19,7 @@ func TestStop(t *testing.T) {
 		l := newLedger(t, p.signingKey())
 		release := make(chan struct{})
 		p.set("", l.serve(l.holding(release)))
-		p.mustChange(l, "e1", underWay+waiting)
+		p.mustChangeEach(l, underWay+waiting)
 		l.await(func() bool { return l.held >= underWay })
 		p.stop()
 		awaitClosed(t, p)
