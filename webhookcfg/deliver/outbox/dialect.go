@@ -33,9 +33,9 @@ type dialect struct {
 }
 
 const (
-	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, tried = CASE WHEN v.a > {message}.attempts THEN {now} ELSE tried END, status = v.c, reason = v.r`
+	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
 	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.state < 2`
-	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r`
+	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w`
 )
 
 var dialects = []*dialect{
@@ -46,7 +46,7 @@ var dialects = []*dialect{
 		lockRows: ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
 UPDATE {message} SET ` + setOutcome + `
-FROM json_to_recordset(@rows::text::json) AS v(n bigint, s smallint, a integer, d bigint, c integer, r text)` + stillWaits,
+FROM json_to_recordset(@rows::text::json) AS v(n bigint, s smallint, a integer, d bigint, c integer, r text, w bigint)` + stillWaits,
 		lock: `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
 	},
 	{
@@ -64,8 +64,8 @@ FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,
 		lockRows:   ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
 UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', s integer PATH '$.s', a integer PATH '$.a',
-  d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r')) AS v
-SET tried = CASE WHEN v.a > {message}.attempts THEN {now} ELSE tried END, state = v.s, attempts = v.a,
+  d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r', w bigint PATH '$.w')) AS v
+SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = v.s, attempts = v.a,
   due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r` + stillWaits,
 	},
 }

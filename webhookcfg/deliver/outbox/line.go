@@ -436,7 +436,7 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 		if row.due > 0 && l.order == InOrder {
 			l.stall(row.entity, row.seq)
 		}
-		if row.left > 0 && !(l.ahead.After(now) && at.since.After(row.tried)) {
+		if row.left > 0 && !(l.ahead.After(now) && at.since.UnixMicro() > row.since) {
 			l.retry = earliest(l.retry, now.Add(row.left))
 			continue
 		}

@@ -192,7 +192,7 @@ func (t *tables) sendAgain(ctx context.Context, client string, ids []string) (in
 	if t.dialect.numbered {
 		first = "$1"
 	}
-	s := t.dialect.compile(t.prefix, `UPDATE {message} SET state = 0, due = 0, attempts = 0, tried = 0, status = 0, reason = ''
+	s := t.dialect.compile(t.prefix, `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''
 WHERE client = `+first+` AND id IN (`+list+`) AND state >= 2`)
 	result, err := t.db.ExecContext(ctx, s.text, args...)
 	if err != nil {

@@ -285,7 +285,7 @@ func (s *session) write(ctx context.Context, me int64, lease time.Duration, b ba
 			continue
 		}
 		if o.Attempts > m.attempts {
-			m.tried = now
+			m.since = o.Since
 		}
 		m.state, m.attempts, m.reason = o.State, o.Attempts, cmp.Or(o.Reason, m.reason)
 		m.due = time.Time{}

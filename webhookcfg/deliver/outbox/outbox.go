@@ -248,7 +248,7 @@ type row struct {
 	body        []byte // nil if it's long
 	attempts    int
 	left        time.Duration // until it's due
-	tried       time.Time     // the last attempt; zero if none
+	since       int64         // identifies the webhook of the last attempt; 0 if none
 	age         time.Duration // since it was enqueued
 }
 
@@ -274,6 +274,7 @@ type outcome struct {
 	Delay    int64  `json:"d"` // in microseconds
 	Status   int    `json:"c"`
 	Reason   string `json:"r"`
+	Since    int64  `json:"w"` // of the webhook, in microseconds
 }
 
 // lineUpdate is what a process writes about a line that it has.

@@ -36,7 +36,7 @@ type queries struct {
 const never = 1 << 61
 
 const (
-	insertMessage = ` INTO {message} (client, entity, id, state, due, enqueued, tried, attempts, status, reason, content_type, body)
+	insertMessage = ` INTO {message} (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body)
 VALUES (@client, @entity, @id, 0, 0, {now}, 0, 0, 0, '', @type, @body)`
 
 	// poll steps through the clients with fresh notifications by their index, so a client's
@@ -57,7 +57,7 @@ UNION ALL
 SELECT 4, NULL, id FROM {process} WHERE until < {now} AND id <> @me`
 
 	columns = `seq, due, entity, id, content_type, CASE WHEN length(body) <= 4096 THEN body END, attempts,
-  due - {now}, tried, {now} - enqueued FROM {message} WHERE `
+  due - {now}, since, {now} - enqueued FROM {message} WHERE `
 )
 
 func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
@@ -342,14 +342,11 @@ func (t *tables) rows(ctx context.Context, s statement, v values) (all []row, er
 	err = query(ctx, t.db, s, v, func(rows *sql.Rows) error {
 		var r row
 		var entity []byte
-		var left, tried, age int64
-		if err := rows.Scan(&r.seq, &r.due, &entity, &r.id, &r.contentType, &r.body, &r.attempts, &left, &tried, &age); err != nil {
+		var left, age int64
+		if err := rows.Scan(&r.seq, &r.due, &entity, &r.id, &r.contentType, &r.body, &r.attempts, &left, &r.since, &age); err != nil {
 			return err
 		}
 		r.entity, r.left, r.age = string(entity), micros(left), micros(age)
-		if tried > 0 {
-			r.tried = time.UnixMicro(tried)
-		}
 		all = append(all, r)
 		return nil
 	})

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   state tinyint NOT NULL,
   due bigint NOT NULL,
   enqueued bigint NOT NULL,
-  tried bigint NOT NULL,
+  since bigint NOT NULL,
   attempts integer NOT NULL,
   status integer NOT NULL,
   reason varchar(64) CHARACTER SET ascii NOT NULL,

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   state INTEGER NOT NULL,
   due INTEGER NOT NULL,
   enqueued INTEGER NOT NULL,
-  tried INTEGER NOT NULL,
+  since INTEGER NOT NULL,
   attempts INTEGER NOT NULL,
   status INTEGER NOT NULL,
   reason TEXT NOT NULL,
