@@ -279,7 +279,12 @@ func (s *session) write(ctx context.Context, me int64, lease time.Duration, b ba
 		return err
 	}
 	now := time.Now()
+	once := make(map[int64]bool)
 	for _, o := range b.outcomes {
+		if once[o.Seq] {
+			panic("two outcomes of a notification in one statement: which one counts isn't defined")
+		}
+		once[o.Seq] = true
 		m := s.messages[o.Seq]
 		if m == nil || m.state > stateWaiting {
 			continue

@@ -189,7 +189,7 @@ func (p *process) run(ctx context.Context) {
 	grace.Stop()
 	if !p.isLost() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
-		p.warn(leaving, "can't write what was under way", p.flush(leaving))
+		p.warn(leaving, "can't write what was under way", p.flushAll(leaving))
 		p.warn(leaving, "can't give the clients back", p.queue.leave(leaving, p.id))
 		cancel()
 	}

@@ -34,12 +34,15 @@ func (p *process) writeAll(ctx context.Context) {
 			return
 		}
 		for delay := flushWait; ; delay = min(2*delay, time.Second) {
-			err := p.flush(ctx)
+			more, err := p.flush(ctx)
 			if errors.Is(err, errLost) {
 				p.lose()
 				return
 			}
 			if err == nil {
+				if more { // after a pause, so that SQLite's other writers get their turn
+					signal(p.written)
+				}
 				break
 			}
 			p.warn(ctx, "can't write what was delivered", err)
@@ -50,36 +53,57 @@ func (p *process) writeAll(ctx context.Context) {
 	}
 }
 
-// flush writes what there is to write. After an error, it stays to be written.
-func (p *process) flush(ctx context.Context) error {
-	p.flushing.Lock()
-	defer p.flushing.Unlock()
+// flushAll writes everything there is to write.
+func (p *process) flushAll(ctx context.Context) error {
 	for {
-		p.mu.Lock()
-		outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
-		updates := p.updates[:min(len(p.updates), maxBatch)]
-		p.mu.Unlock()
-		if len(outcomes)+len(updates) == 0 {
-			return nil
-		}
-		b := batch{lines: updates}
-		for _, o := range outcomes {
-			b.outcomes = append(b.outcomes, o.outcome)
-		}
-		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := p.queue.write(call, p.id, lease, b)
-		cancel()
-		if err != nil {
+		if more, err := p.flush(ctx); err != nil || !more {
 			return err
 		}
-		p.extended(start)
-		p.mu.Lock()
-		p.outcomes = p.outcomes[len(outcomes):]
-		p.updates = p.updates[len(updates):]
-		p.mu.Unlock()
-		p.settle(outcomes, updates)
 	}
+}
+
+// flush writes a batch, and reports whether there's more to write. After an error, it stays to
+// be written.
+func (p *process) flush(ctx context.Context) (more bool, err error) {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
+	p.mu.Lock()
+	outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
+	updates := p.updates[:min(len(p.updates), maxBatch)]
+	p.mu.Unlock()
+	if len(outcomes)+len(updates) == 0 {
+		return false, nil
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	err = p.queue.write(call, p.id, lease, batch{latest(outcomes), updates})
+	cancel()
+	if err != nil {
+		return true, err
+	}
+	p.extended(start)
+	p.mu.Lock()
+	p.outcomes = p.outcomes[len(outcomes):]
+	p.updates = p.updates[len(updates):]
+	more = len(p.outcomes)+len(p.updates) > 0
+	p.mu.Unlock()
+	p.settle(outcomes, updates)
+	return more, nil
+}
+
+// latest returns the last outcome of each notification. One may have been seen and delivered
+// since the last batch, and a statement must not update it twice.
+func latest(all []pending) (outcomes []outcome) {
+	index := make(map[int64]int, len(all))
+	for _, o := range all {
+		if i, ok := index[o.Seq]; ok {
+			outcomes[i] = o.outcome
+			continue
+		}
+		index[o.Seq] = len(outcomes)
+		outcomes = append(outcomes, o.outcome)
+	}
+	return outcomes
 }
 
 // settle tells lines and the host what was written.
