@@ -231,7 +231,7 @@ func (v *visit) fail(err error) {
 		v.Problem = v.T(p.key)
 	}
 	if p.wait > 0 {
-		seconds := int64((p.wait + time.Second - 1) / time.Second)
+		seconds := int64((p.wait-1)/time.Second) + 1 // rounded up
 		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 		if p.status == http.StatusTooManyRequests {
 			v.Detail = v.T("error.wait", seconds)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -486,6 +487,8 @@ func TestTest(t *testing.T) {
 		"accepted":  {"", nil, 200, "The test was accepted by your server."},
 		"refused":   {"status", nil, 200, "The test failed. Your server responded with an error."},
 		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago, or your server asked for a pause. Try again in 9 s."},
+		"soon":      {"", waitError(1100 * time.Millisecond), 429, "Try again in 2 s."},
+		"never":     {"", waitError(math.MaxInt64), 429, "Try again in 9223372037 s."},
 		"down":      {"", errBroken, 503, "We can't do this right now."},
 	}
 	for name, tt := range tests {
