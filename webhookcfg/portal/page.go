@@ -248,6 +248,9 @@ func (e askToSignIn) Unwrap() error { return e.error }
 func (v *visit) gate(err error) {
 	v.fail(err)
 	_, v.AsksToSignIn = errors.AsType[askToSignIn](err)
+	if v.AsksToSignIn {
+		v.Person = "" // a right secret doesn't start a session if the sign-in fails after it
+	}
 	if v.AsksToSignIn && v.Options.SignIn != nil {
 		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
 	}

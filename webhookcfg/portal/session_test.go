@@ -256,7 +256,7 @@ func TestHostSession(t *testing.T) {
 func TestLostCookie(t *testing.T) {
 	p := newFixture(t).serve(t)
 	p.client.Jar = nil
-	p.signIn().expect(t, http.StatusForbidden, "didn&#39;t keep the session. Use https")
+	p.signIn().expect(t, http.StatusForbidden, "didn&#39;t keep the session. Use https", "!Signed in as")
 }
 
 // anybody is a verifier that accepts all.
@@ -276,6 +276,7 @@ func TestLongCredentials(t *testing.T) {
 	}{"fits": {acme, "Signed in as"}, "too long": {strings.Repeat("i", 2000), "too long to sign in with here"}} {
 		f.verifier = anybody{}
 		p := f.serve(t)
+		p.get("")
 		if got := p.post("sign-in", "username", tt.id, "password", long, "then", ""); !strings.Contains(got.text, tt.want) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
 		}
