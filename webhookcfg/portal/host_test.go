@@ -66,7 +66,9 @@ var hostFunctions = []struct {
 		}
 	}, 500, 0, "Something went wrong on our side"},
 	{"Options.Layout", "set", func(f *fixture, fail func(ctx context.Context) error) {
-		f.portal.Layout = func(_ http.ResponseWriter, _ *http.Request, page portal.Page) {
+		f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
+			w.Header().Set("Content-Length", "10")
+			w.Header().Set("Content-Encoding", "gzip")
 			_ = fail(context.TODO()) // there is none to hang on
 			panic(page.Content)      // which has all that was typed
 		}

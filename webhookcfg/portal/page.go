@@ -305,6 +305,9 @@ func (v *visit) recover(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	v.isPlain = true
+	for _, field := range []string{"Content-Length", "Content-Encoding"} {
+		v.w.Header().Del(field) // of the page that the layout meant to write
+	}
 	v.setHeader()
 	v.gate(err)
 }
