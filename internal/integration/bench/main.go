@@ -108,13 +108,6 @@ func (s settings) run(t *testing.T) {
 	if s.wants("copy of a sender") {
 		t.Run("copy", func(t *testing.T) { s.copies(t, r) })
 	}
-	if s.wants("copies and lists of clients") {
-		t.Run("operating", func(t *testing.T) {
-			if err := s.operating(t, r); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
 	if s.wants("delivery of backlogs") {
 		t.Run("backlogs", func(t *testing.T) {
 			if err := s.backlogs(t, r); err != nil {
