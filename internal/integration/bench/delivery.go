@@ -153,12 +153,15 @@ func (r *receiver) bare() *http.Client {
 }
 
 // signed returns a function that signs and posts the notification with a bare client.
-func (r *receiver) signed() (func(int) error, error) {
+func (r *receiver) signed() (func(int) error, error) { return signedPosts(r.bare(), r.url()) }
+
+// signedPosts returns a function that signs the notification with the reference library and
+// posts it to a URL.
+func signedPosts(client *http.Client, url string) (func(int) error, error) {
 	reference, err := standardwebhooks.NewWebhook(deliver.GenerateKey().Reveal())
 	if err != nil {
 		return nil, err
 	}
-	client, url := r.bare(), r.url()
 	return func(i int) error {
 		req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(notification))
 		if err != nil {

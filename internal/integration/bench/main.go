@@ -49,8 +49,20 @@ func main() {
 	flag.StringVar(&s.out, "out", "", "directory to write README.md and the plots to; empty writes none")
 	isQuick := flag.Bool("quick", false, "run everything quickly to see that it works; the figures mean nothing")
 	opened := flag.String("memory", "", "only open the store in this file, and print the resident memory before, at the peak and after, in KiB")
+	var other process
+	flag.BoolVar(&other.receives, "receive", false, "only receive notifications, until standard input ends")
+	flag.StringVar(&other.dsn, "send", "", "only send what's in the outbox in this PostgreSQL database, until standard input ends")
+	flag.StringVar(&other.prefix, "prefix", "", "with -send: the start of the tables' names")
+	flag.StringVar(&other.webhook, "webhook", "", "with -send: the webhook of all clients")
 	testing.Init()
 	flag.Parse()
+	if other.receives || other.dsn != "" {
+		if err := other.run(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *opened != "" {
 		if err := printMemory(*opened); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -80,7 +92,6 @@ var sections = []section{
 	{"live heap", liveHeap},
 	{"requests", requests},
 	{"delivery", delivery},
-	{"delivery while a receiver hangs", fairness},
 }
 
 // run measures all sections and writes the report.
@@ -98,22 +109,11 @@ func (s settings) run(t *testing.T) {
 			t.Fatalf("%s: %v", section.name, err)
 		}
 	}
-	if s.wants("delivery from a queue") {
-		t.Run("queue", func(t *testing.T) {
-			if err := s.queueRate(t, r); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
 	if s.wants("copy of a sender") {
 		t.Run("copy", func(t *testing.T) { s.copies(t, r) })
 	}
-	if s.wants("delivery of backlogs") {
-		t.Run("backlogs", func(t *testing.T) {
-			if err := s.backlogs(t, r); err != nil {
-				t.Fatal(err)
-			}
-		})
+	if s.wants("queue") {
+		t.Run("queue", func(t *testing.T) { s.queues(t, r) })
 	}
 	if s.out != "" && !t.Failed() {
 		if err := r.write(s.out); err != nil {

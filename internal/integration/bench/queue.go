@@ -1,273 +1,423 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
-const queueWorkers = 128
+const (
+	receiverSlots = 4  // the default of deliver.Options.PerReceiver
+	probes        = 10 // small clients, whose notifications are timed
+	probeEvery    = 20 * time.Millisecond
+)
 
-// queueRate compares the deliveries of examples/service, with a queue on each of its engines,
-// with Send in a loop.
-func (s settings) queueRate(t *testing.T, r *report) error {
-	receiver := newReceiver("http")
-	defer receiver.Close()
-	send, err := receiver.sender(queueWorkers)
-	if err != nil {
-		return err
-	}
-	n, elapsed, err := callFor(4*s.turn, queueWorkers, send)
-	if err != nil {
-		return err
-	}
-	program, err := buildService(t.TempDir())
-	if err != nil {
-		return err
-	}
-	backlog, loop := min(s.loaded, 10_000), rounded(float64(n)/elapsed.Seconds())+"/s"
-	var rows [][]string
-	add := func(engine, store, budget string) error {
-		rate, err := serviceRate(program, store, backlog)
-		rows = append(rows, []string{engine, rounded(rate) + "/s", budget, loop})
-		return err
-	}
-	if err := add("SQLite", "sqlite:"+filepath.Join(t.TempDir(), "queue.db"), "≥ 1000/s"); err != nil {
-		return err
-	}
+// queues measures package outbox on each database.
+func (s settings) queues(t *testing.T, r *report) {
+	engines := []*queueDatabase{onSQLite(t)}
 	if s.shared {
-		if err := add("PostgreSQL", newDatabase(t, engine.PostgreSQL(t).DSN()), "≥ 2500/s"); err != nil {
-			return err
+		engines = append(engines, onPostgreSQL(t))
+	}
+	var shares, repairs, costs, enqueues, rests [][]string
+	var waits []waitTrial
+	for _, d := range engines {
+		trial := queueTrial{s, t, d}
+		// The small ones come first, because a database tidies up after the others.
+		enqueues = append(enqueues, trial.enqueues())
+		costs = append(costs, trial.costs()...)
+		rests = append(rests, trial.rest())
+		shares = append(shares, trial.shares()...)
+		failing, repaired := trial.repair()
+		repairs = append(repairs, repaired)
+		waits = append(waits, trial.waits(failing)...)
+	}
+	r.section("Queue", fmt.Sprintf(`[Package outbox](../../../webhookcfg/deliver/outbox) with its defaults. Each receiver gets %d
+requests at a time, and each notification is of another entity. The times of a receiver are how
+long it takes to respond. What its slots allow is measured with %[1]d goroutines that post to the
+same receiver with a bare http.Client.`, receiverSlots))
+	r.table([]string{"queue on", "one client's backlog", "time", "what the slots allow", "share", "budget", "requests per message", "budget"}, shares...)
+	r.table([]string{"queue on", "a client's webhook is repaired and set again", "first delivery", "budget", "last delivery", "what the slots allow", "ratio", "budget"}, repairs...)
+	var rows [][]string
+	for _, trial := range waits {
+		rows = append(rows, trial.row())
+	}
+	r.table([]string{"queue on", "p99 from a commit to the delivery, for small clients", "quiet", "meanwhile", "ratio", "budget"}, rows...)
+	r.plot("waits.svg", plotWaits(waits))
+
+	r.section("Cost of the queue", `The CPU time from a change to its delivery is that of this process and of the database, without
+the receiver's. The reference inserts the same row into a table with nothing but a primary key,
+in a transaction, and then posts it with a bare http.Client and the reference signature.`)
+	r.table([]string{"queue on", "CPU time of a notification", "outbox", "reference", "ratio", "budget"}, costs...)
+	r.table([]string{"queue on", "time of a transaction", "with Enqueue", "with the bare INSERT", "ratio", "budget"}, enqueues...)
+	r.table([]string{"queue on", "50 changes a second, from a commit to the delivery: p50", "budget", "p99", "idle process, cores", "budget", "idle process, statements a second", "budget"}, rests...)
+	if len(engines) > 1 {
+		row := queueTrial{s, t, engines[1]}.kill()
+		r.section("A killed sender", `Two processes send from a queue on PostgreSQL. The one that is sending to all clients is killed.
+Duplicates are messages that receivers got again. The most that there may be are the requests in
+flight, and those that completed in the last 100 ms.`)
+		r.table([]string{"clients", "until each gets messages again", "budget", "duplicates", "budget"}, row)
+	}
+}
+
+// queueTrial measures the queue on a database.
+type queueTrial struct {
+	settings
+	t *testing.T
+	d *queueDatabase
+}
+
+// scaled returns n, or much less in a quick run.
+func (q queueTrial) scaled(n int) int { return max(n*q.loaded/full.loaded, 2*receiverSlots) }
+
+// slots returns how long a receiver's slots take for a message, with a bare client.
+func (q queueTrial) slots(webhook string, receiverTime time.Duration) time.Duration {
+	q.t.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: receiverSlots}}
+	defer client.CloseIdleConnections()
+	post, err := signedPosts(client, webhook)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	n, elapsed, err := callFor(max(4*q.turn, 5*receiverTime), receiverSlots, post)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return elapsed / time.Duration(n)
+}
+
+// shares measures how much of a receiver's slots one client's backlog uses.
+func (q queueTrial) shares() (rows [][]string) {
+	n := q.scaled(1000)
+	for _, receiverTime := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		receivers := newReceivers(q.t)
+		webhook := fmt.Sprint(receivers.URL, "/", receiverTime)
+		ideal := time.Duration(n) * q.slots(webhook, receiverTime)
+		queue := newQueue(q.t, q.d)
+		queue.set("acme", webhookcfg.All(), webhook)
+		queue.fill(n, "acme")
+		stop := queue.run()
+		requests := receivers.await(q.t, n, "acme")
+		first, last := span(requests)
+		stop()
+		elapsed := last.Sub(first)
+		rows = append(rows, []string{
+			q.d.name, fmt.Sprintf("%s for a receiver of %v", grouped(n), receiverTime), seconds(elapsed), seconds(ideal),
+			precise(ideal.Seconds() / elapsed.Seconds()), "≥ 0.95", precise(float64(len(requests)) / float64(n)), "1",
+		})
+	}
+	return rows
+}
+
+// span returns when the first of the requests arrived, and when the last one was responded
+// to.
+func span(requests []request) (first, last time.Time) {
+	first = requests[0].from
+	for _, r := range requests {
+		if r.from.Before(first) {
+			first = r.from
+		}
+		if r.to.After(last) {
+			last = r.to
 		}
 	}
-	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time to one receiver, with %d workers.
-[examples/service](../../../examples/service) has a backlog of %s in River. Compare it with
-Send in a loop.`, queueWorkers, grouped(backlog)))
-	r.table([]string{"queue on", "examples/service", "budget", "Send in a loop"}, rows...)
-	return nil
+	return first, last
 }
 
-// newDatabase creates a database on a PostgreSQL server, and returns its data source name.
-// The database is dropped when the test ends.
-func newDatabase(t *testing.T, dsn string) string {
-	t.Helper()
-	const name = "bench_queue"
-	admin, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
+// repair measures how long other clients wait while a client's receiver fails, and how long
+// that client's backlog takes once its webhook is set again.
+func (q queueTrial) repair() (p99 float64, row []string) {
+	const receiverTime = 10 * time.Millisecond
+	n, receivers, queue := q.scaled(20_000), newReceivers(q.t), newQueue(q.t, q.d)
+	webhook := fmt.Sprint(receivers.URL, "/", receiverTime)
+	ideal := time.Duration(n) * q.slots(webhook, receiverTime)
+	queue.set("acme", webhookcfg.All(), receivers.URL+"/fail")
+	queue.fill(n, "acme")
+	stop := queue.run()
+	p99 = q.probe(queue, receivers)
+	start := time.Now()
+	queue.set("acme", webhookcfg.All(), webhook)
+	if err := queue.box.Wake(q.t.Context(), "acme"); err != nil {
+		q.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = admin.Close() })
-	drop := func() {
-		if _, err := admin.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
+	first, last := span(receivers.await(q.t, n, "acme"))
+	stop()
+	return p99, []string{
+		q.d.name, grouped(n) + " waiting", seconds(first.Sub(start)), "≤ 1 s", seconds(last.Sub(start)), seconds(ideal),
+		precise(last.Sub(start).Seconds() / ideal.Seconds()), "≤ 1.2",
 	}
-	drop()
-	t.Cleanup(drop)
-	if _, err := admin.Exec("CREATE DATABASE " + name); err != nil {
-		t.Fatal(err)
-	}
-	at, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Path = "/" + name
-	return at.String()
 }
 
-// buildService builds examples/service in a directory, and returns the program's path.
-func buildService(dir string) (program string, err error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "example.com/go-webhookcfg").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the root module: %w", err)
-	}
-	program = filepath.Join(dir, "service")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "examples", "service")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build examples/service: %w\n%s", err, out)
-	}
-	return program, nil
+// probe makes changes for small clients, and returns the 99th percentile of the times from a
+// commit to the arrival, in milliseconds.
+func (q queueTrial) probe(queue *queue, receivers *receivers) (p99 float64) {
+	return quantile(q.probeWaits(queue, receivers), 0.99)
 }
 
-// serviceRate measures how fast examples/service delivers n notifications to one receiver. It
-// fills the queue while the receiver keeps the only worker waiting, and then starts the
-// service with all workers.
-func serviceRate(program, store string, n int) (rate float64, err error) {
-	arrived, release := make(chan time.Time, n), make(chan struct{})
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-release
-		w.WriteHeader(http.StatusNoContent)
-		arrived <- time.Now()
-	}))
-	defer receiver.Close()
-	p, err := startService(program, store, "-migrate", "-workers", "1", "-timeout", "30s")
-	if err != nil {
-		return 0, err
+func (q queueTrial) probeWaits(queue *queue, receivers *receivers) (waits []float64) {
+	clients := names("probe", probes)
+	for _, client := range clients {
+		queue.set(client, webhookcfg.All(), receivers.URL+"/1ms")
 	}
-	if err := errors.Join(p.fill("acme", receiver.URL, n), p.stop()); err != nil {
-		close(release)
-		return 0, errors.Join(err, p.wait())
-	}
-	close(release)
-	if err := p.wait(); err != nil {
-		return 0, err
-	}
-	waiting := n - len(arrived)
-	for len(arrived) > 0 {
-		<-arrived
-	}
-	workers := strconv.Itoa(queueWorkers)
-	if p, err = startService(program, store, "-workers", workers, "-per-client", workers, "-per-receiver", workers); err != nil {
-		return 0, err
-	}
-	first := <-arrived
-	last := first
-	for range waiting - 1 {
-		last = <-arrived
-	}
-	return float64(waiting) / last.Sub(first).Seconds(), errors.Join(p.stop(), p.wait())
-}
-
-// process is a running examples/service.
-type process struct {
-	cmd     *exec.Cmd
-	stderr  bytes.Buffer
-	url     string
-	secrets map[string]string
-}
-
-// startService starts examples/service, and returns once it's listening.
-func startService(program, store string, flags ...string) (*process, error) {
-	secrets, err := secretsOf(program, store)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{secrets: secrets, cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
-	p.cmd.Env = append(os.Environ(), "STORE="+store, "MASTER="+strings.Repeat("m", 64))
-	p.cmd.Stderr = &p.stderr
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	address, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return nil, errors.Join(err, p.wait())
-	}
-	p.url = "http://" + strings.TrimSpace(address)
-	return p, nil
-}
-
-// added has the clients' secrets in each store.
-var added sync.Map
-
-// secretsOf adds the clients to a store, unless it has them, and returns their secrets.
-func secretsOf(program, store string) (map[string]string, error) {
-	if known, ok := added.Load(store); ok {
-		return known.(map[string]string), nil
-	}
-	secrets := map[string]string{}
-	for _, client := range slices.Concat([]string{"acme"}, flooding, alone, sharing) {
-		output, err := exec.Command(program, "-migrate", "-store", store, "add", client).Output()
-		if err != nil {
-			return nil, fmt.Errorf("add %s: %w", client, err)
-		}
-		_, secrets[client], _ = strings.Cut(strings.TrimSpace(string(output)), ":")
-	}
-	added.Store(store, secrets)
-	return secrets, nil
-}
-
-// fill sets the webhook for all modules of a client, and changes n of the modules.
-func (p *process) fill(client, receiver string, n int) error {
-	if err := p.set(client, receiver); err != nil {
-		return err
-	}
-	var callers errgroup.Group
-	callers.SetLimit(16)
+	n := q.scaled(500)
+	q.paced(n, probeEvery, func(i int) error { return queue.enqueue(clients[i%probes], i) })
 	for i := range n {
-		callers.Go(func() error { return p.callAs(client, http.MethodPut, fmt.Sprint("/api/v1/modules/e", i), "on") })
+		client, id := clients[i%probes], queuedID(clients[i%probes], i)
+		await(q.t, "the delivery of "+id, func() bool {
+			receivers.mu.Lock()
+			defer receivers.mu.Unlock()
+			return len(receivers.requests[client][id]) > 0
+		})
+		waits = append(waits, max(0, milliseconds(receivers.first(client, id).from.Sub(queue.committed[id]))))
 	}
-	return callers.Wait()
+	return waits
 }
 
-// set sets the webhook for all modules of a client.
-func (p *process) set(client, receiver string) error {
-	return p.callAs(client, http.MethodPost, "/api/v1/configure/configure-webhook", fmt.Sprintf(`{"webhook_url":%q}`, receiver))
-}
-
-func (p *process) callAs(client, method, path, body string) error {
-	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth(client, p.secrets[client])
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s", method, path, resp.Status)
-	}
-	return nil
-}
-
-// stop asks the process to stop, and returns once it accepts no more connections. The process
-// ends when its attempts have ended.
-func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	for {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-		if err != nil {
-			return nil
+// paced calls fn n times, with this time between two calls or more.
+func (q queueTrial) paced(n int, every time.Duration, fn func(i int) error) {
+	q.t.Helper()
+	next := time.Now()
+	for i := range n {
+		if err := fn(i); err != nil {
+			q.t.Fatal(err)
 		}
-		conn.Close()
-		time.Sleep(10 * time.Millisecond)
+		next = next.Add(every)
+		time.Sleep(time.Until(next))
 	}
 }
 
-// end kills the process if it's still running.
-func (p *process) end() {
-	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+func names(prefix string, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint(prefix, i))
+	}
+	return all
+}
+
+// waitTrial has the 99th percentiles of small clients' waits in milliseconds: when there's
+// nothing else to deliver, and meanwhile.
+type waitTrial struct {
+	engine, flood, short, budget string
+	quiet, meanwhile             float64
+}
+
+func (w waitTrial) row() []string {
+	return []string{w.engine, w.flood, precise(w.quiet) + " ms", precise(w.meanwhile) + " ms", precise(w.meanwhile / w.quiet), w.budget}
+}
+
+// waits measures how long small clients wait while others hang or have backlogs. Failing is
+// their wait while a receiver fails.
+func (q queueTrial) waits(failing float64) []waitTrial {
+	const hosts, messages = 40, 4 // of each client that hangs
+	many, backlog := min(100, q.scaled(100)), q.scaled(500)
+	quiet := q.meanwhile(func(*queue, *receivers) {})
+	hanging := q.meanwhile(func(queue *queue, r *receivers) {
+		clients := names("hang", many)
+		for _, client := range clients {
+			for n := range hosts * messages {
+				at := strings.Replace(r.URL, "127.0.0.1", fmt.Sprintf("h%d.%s.example.com", n%hosts, client), 1)
+				queue.set(client, webhookcfg.Entity(queuedEntity(n)), at+"/hang")
+			}
+		}
+		queue.fill(hosts*messages, clients...)
+	})
+	backlogs := q.meanwhile(func(queue *queue, r *receivers) {
+		clients := names("backlog", 2*many)
+		for _, client := range clients {
+			queue.set(client, webhookcfg.All(), r.URL+"/200ms")
+		}
+		queue.fill(backlog, clients...)
+	})
+	budget := "≤ 3"
+	if q.d.statements == nil {
+		budget = "≤ 5"
+	}
+	return []waitTrial{
+		{q.d.name, fmt.Sprintf("%d clients with %d hosts each hang", many, hosts), "clients that hang", budget, quiet, hanging},
+		{q.d.name, fmt.Sprintf("a receiver with %s waiting fails", grouped(q.scaled(20_000))), "a receiver that fails", budget, quiet, failing},
+		{q.d.name, fmt.Sprintf("%d clients have backlogs of %d for receivers of 200ms", 2*many, backlog), "backlogs", budget, quiet, backlogs},
 	}
 }
 
-func (p *process) wait() error {
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("examples/service: %w\n%s", err, &p.stderr)
-	}
-	return nil
+// meanwhile measures the waits of small clients after others have enqueued.
+func (q queueTrial) meanwhile(enqueue func(*queue, *receivers)) (p99 float64) {
+	receivers, queue := newReceivers(q.t), newQueue(q.t, q.d)
+	enqueue(queue, receivers)
+	defer queue.run()()
+	time.Sleep(q.turn * 5) // so that the others are under way
+	return q.probe(queue, receivers)
 }
+
+// costs compares the CPU time from a change to its delivery with that of the bare parts.
+func (q queueTrial) costs() (rows [][]string) {
+	receiver := startChild(q.t, "-receive").line
+	clients := names("client", 64)
+	n := q.scaled(2000)
+	asFast := func(fn func(i int) error) {
+		var writers errgroup.Group
+		writers.SetLimit(8)
+		for i := range n {
+			writers.Go(func() error { return fn(i) })
+		}
+		if err := writers.Wait(); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	paced := func(fn func(i int) error) { q.paced(n/4, 10*time.Millisecond, fn) }
+	for _, pace := range []struct {
+		name    string
+		n       int
+		changes func(fn func(i int) error)
+	}{{"changes as fast as 8 writers can", n, asFast}, {"100 changes a second", n / 4, paced}} {
+		queue := newQueue(q.t, q.d)
+		for _, client := range clients {
+			queue.set(client, webhookcfg.All(), receiver)
+		}
+		stop := queue.run()
+		before := q.d.cpu(q.t)
+		pace.changes(func(i int) error { return queue.enqueue(clients[i%len(clients)], i) })
+		await(q.t, "the end of all notifications", func() bool { return queue.ended.Load() >= int64(pace.n) })
+		ours := q.d.cpu(q.t) - before
+		stop()
+
+		table := q.bareTable(queue)
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+		post, err := signedPosts(client, receiver)
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		before = q.d.cpu(q.t)
+		pace.changes(func(i int) error {
+			if err := q.d.inTransaction(func(tx *sql.Tx) error { return table.insert(tx, i) }); err != nil {
+				return err
+			}
+			return post(i)
+		})
+		reference := q.d.cpu(q.t) - before
+		client.CloseIdleConnections()
+		each := func(used time.Duration) string { return inMilliseconds(used/time.Duration(pace.n)) + " ms" }
+		rows = append(rows, []string{q.d.name, pace.name, each(ours), each(reference), precise(ours.Seconds() / reference.Seconds()), "≤ 3"})
+	}
+	return rows
+}
+
+// bare is a table with the columns of the outbox's table, and nothing but a primary key.
+type bare struct{ statement string }
+
+const (
+	barePostgreSQL = `seq bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, client bytea NOT NULL, entity bytea NOT NULL, id text NOT NULL,
+state smallint NOT NULL, due bigint NOT NULL, enqueued bigint NOT NULL, tried bigint NOT NULL, attempts integer NOT NULL,
+status integer NOT NULL, reason text NOT NULL, content_type text NOT NULL, body bytea NOT NULL`
+	bareSQLite = `seq INTEGER PRIMARY KEY AUTOINCREMENT, client BLOB NOT NULL, entity BLOB NOT NULL, id TEXT NOT NULL,
+state INTEGER NOT NULL, due INTEGER NOT NULL, enqueued INTEGER NOT NULL, tried INTEGER NOT NULL, attempts INTEGER NOT NULL,
+status INTEGER NOT NULL, reason TEXT NOT NULL, content_type TEXT NOT NULL, body BLOB NOT NULL`
+)
+
+func (q queueTrial) bareTable(queue *queue) bare {
+	q.t.Helper()
+	create, values := barePostgreSQL, "$1, $2, $3, 0, 0, $4, 0, 0, 0, '', 'application/json', $5"
+	if q.d.statements == nil {
+		create = bareSQLite
+	}
+	name := queue.prefix + "bare"
+	if _, err := q.d.Exec("CREATE TABLE " + name + " (" + create + ")"); err != nil {
+		q.t.Fatal(err)
+	}
+	return bare{"INSERT INTO " + name + " (client, entity, id, state, due, enqueued, tried, attempts, status, reason, content_type, body) VALUES (" + values + ")"}
+}
+
+func (b bare) insert(tx *sql.Tx, n int) error {
+	_, err := tx.Exec(b.statement, []byte("client0"), []byte(queuedEntity(n)), queuedID("client0", n), time.Now().UnixMicro(), notification)
+	return err
+}
+
+// enqueues compares transactions with Enqueue and with the bare INSERT.
+func (q queueTrial) enqueues() []string {
+	n, queue := q.scaled(400), newQueue(q.t, q.d)
+	table := q.bareTable(queue)
+	var with, without []float64
+	measure := func(round int, insert func(tx *sql.Tx, n int) error) float64 {
+		start := time.Now()
+		for i := range n {
+			if err := q.d.inTransaction(func(tx *sql.Tx) error { return insert(tx, round*n+i) }); err != nil {
+				q.t.Fatal(err)
+			}
+		}
+		return milliseconds(time.Since(start)) / float64(n)
+	}
+	for round := range q.rounds {
+		with = append(with, measure(round, func(tx *sql.Tx, i int) error { return queue.add(tx, "client0", i) }))
+		without = append(without, measure(round, table.insert))
+	}
+	return []string{q.d.name, "one row", precise(median(with)) + " ms", precise(median(without)) + " ms", spread(quotients(with, without)), "≤ 1.3"}
+}
+
+// rest measures the queue with few changes, and with none.
+func (q queueTrial) rest() []string {
+	receivers, queue := newReceivers(q.t), newQueue(q.t, q.d)
+	defer queue.run()()
+	waits := q.probeWaits(queue, receivers)
+	time.Sleep(q.turn * 10) // so that it finds that there's nothing to do
+	idle := 40 * q.turn
+	var statements int64
+	if q.d.statements != nil {
+		statements = q.d.statements.Load()
+	}
+	before := cpuTime()
+	time.Sleep(idle)
+	cores := (cpuTime() - before).Seconds() / idle.Seconds()
+	executed := "–"
+	if q.d.statements != nil {
+		executed = fmt.Sprintf("%.1f", float64(q.d.statements.Load()-statements)/idle.Seconds())
+	}
+	return []string{
+		q.d.name, precise(median(waits)) + " ms", "≤ 3.4 ms", precise(quantile(waits, 0.99)) + " ms",
+		fmt.Sprintf("%.3f", cores), "≤ 0.01", executed, "≤ 10",
+	}
+}
+
+// kill measures how soon a process goes on with what a killed one was sending, and how many
+// messages are sent twice.
+func (q queueTrial) kill() []string {
+	const batch = 100 * time.Millisecond // in which outcomes are written
+	receivers, queue, clients, n := newReceivers(q.t), newQueue(q.t, q.d), names("client", 10), max(q.scaled(600), 100)
+	args := []string{"-send", q.d.dsn, "-prefix", queue.prefix, "-webhook", receivers.URL + "/50ms"}
+	killed := startChild(q.t, args...)
+	queue.fill(n, clients...)
+	for _, client := range clients {
+		receivers.await(q.t, n/4, client)
+	}
+	startChild(q.t, args...)
+	time.Sleep(5 * q.turn) // so that it's running, with nothing to do
+	at := time.Now()
+	if err := killed.Process.Kill(); err != nil {
+		q.t.Fatal(err)
+	}
+	var longest time.Duration
+	duplicates, most := 0, 0
+	for _, client := range clients {
+		var again time.Time
+		requests := receivers.await(q.t, n, client)
+		duplicates += len(requests) - n
+		for _, r := range requests {
+			if r.from.Before(at) && r.to.After(at.Add(-batch)) {
+				most++
+			}
+			if r.from.After(at.Add(batch)) && (again.IsZero() || r.from.Before(again)) {
+				again = r.from
+			}
+		}
+		if again.IsZero() {
+			q.t.Fatalf("all messages of %s were delivered when the process was killed", client)
+		}
+		longest = max(longest, again.Sub(at))
+	}
+	return []string{fmt.Sprintf("%d, each with %d waiting", len(clients), n), seconds(longest), "≤ 5 s", fmt.Sprint(duplicates), fmt.Sprintf("≤ %d", most)}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
