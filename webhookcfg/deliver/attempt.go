@@ -39,7 +39,7 @@ func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*
 		return nil, r
 	}
 	hook := r.Webhook
-	g := s.limiter.admit(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now())
+	g := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
 	if g.slot == nil {
 		r = g.deferral(ctx)
 		r.Webhook = hook
@@ -68,7 +68,7 @@ func (a *Attempt) Receiver() string { return a.slot.key.hostport }
 // Send makes the attempt, as [Sender.Send] does.
 func (a *Attempt) Send(ctx context.Context) (r Result) {
 	start := time.Now()
-	defer func() { a.sender.release(ctx, a.slot, r) }()
+	defer func() { a.slot.release(time.Now(), r.verdict()) }()
 	r = a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
 	r.Webhook = a.webhook
 	r.Duration = time.Since(start)
@@ -77,7 +77,7 @@ func (a *Attempt) Send(ctx context.Context) (r Result) {
 }
 
 // Cancel gives the slot back without an attempt.
-func (a *Attempt) Cancel() { a.sender.release(context.Background(), a.slot, Result{}) }
+func (a *Attempt) Cancel() { a.slot.release(time.Now(), verdict{}) }
 
 // Receiver returns the host and port of the webhook, as in [Receiver]. It's "" if no webhook
 // was found.

@@ -1,19 +1,37 @@
 // Package deliver sends a notification to the webhook in effect, once, and reports what
 // happened.
 //
-//	sender, err := deliver.New(webhooks, keys, nil)
+//	sender, err := deliver.New(webhooks, keys, &deliver.Options{Health: health})
+//	box, err := outbox.New(db, sqlstore.PostgreSQL(), sender, nil)
+//	err = box.Migrate(ctx)
+//	go box.Run(ctx)
+//
+// A Sender makes single attempts. Give it to package outbox, which keeps the notifications in
+// your database, calls the Sender for each of them and repeats what failed. You enqueue a
+// client, an entity and a [Message], but no URL and no key: each attempt looks them up, so
+// queued messages always use the current ones.
+//
+// Messages can arrive twice, and after a failure out of order. Give each an ID that stays the
+// same ([MessageID]) and put the entity's version into the body. The receiver can then ignore
+// an ID that it has seen, and a version older than the one it has.
+//
+// # Keep one receiver from blocking the others
+//
+// A receiver that hangs would soon take all that a process can send at a time. So a Sender
+// makes at most [Options.PerClient] attempts at a time for a client, and [Options.PerReceiver]
+// for a client at one host and port. Set [Options.Limits] to give a client other limits.
+//
+// After five failures in a row the sender pauses a receiver, for five seconds at first, then
+// doubling up to [Options.MaxPause], and tries it with one request at a time. A receiver can
+// ask for a pause with Retry-After. A pause ends early when the client sets the webhook again,
+// or when you call [Sender.Resume]. [Sender.Receivers] lists the pauses.
+//
+// # If you have a queue of your own
+//
+// Let each job call [Sender.Send] and then [Schedule.Next]:
 //
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
-//	decision := deliver.StandardSchedule().Next(attempt, result) // done, retry or set aside
-//
-// You bring the queue. Put a client, an entity and a [Message] into it, but no URL and no key:
-// each attempt looks them up, so queued messages always use the current ones. The package
-// starts no goroutine, and there is nothing to close.
-//
-// # Write a worker
-//
-// Call [Sender.Send], then [Schedule.Next], and follow the [Decision]: remove the message,
-// retry it after a delay, or set it aside. You can replay it later under the same ID.
+//	decision := deliver.StandardSchedule().Next(attempt, result)
 //
 //	outcome        what happened                                 decision
 //	Delivered      status 200 to 299                             done
@@ -29,38 +47,17 @@
 //
 // Only the status counts, and redirects aren't followed.
 //
-// Messages can arrive twice, and out of order. Give each an ID that stays the same
-// ([MessageID]) and put the entity's version into the body. The receiver can then ignore an
-// ID that it has seen, and a version older than the one it has.
+// Send never waits for a slot: if there's none, or the receiver is paused, the outcome is
+// [Deferred], with a random Wait of a tenth of a second or more. Your queue needs three things
+// for that:
 //
-// # Keep one receiver from blocking the others
+//   - delays from a tenth of a second to a day
+//   - a count of attempts that a deferral doesn't change
+//   - a pool of workers for each group of clients, because while a receiver is busy, its
+//     messages come back again and again, and those of other clients wait behind them
 //
-// A receiver that hangs would soon hold all workers of a queue. So Send makes at most
-// [Options.PerClient] attempts at a time for a client, and [Options.PerReceiver] for a client
-// at one host and port. Set [Options.Limits] to give a client other limits.
-//
-// If a slot should become free within [Options.Patience], Send waits for it. Otherwise it
-// returns [Deferred] at once, with a Wait that spreads the waiting messages over time.
-//
-// After five failures in a row the sender pauses a receiver, for five seconds at first, then
-// doubling up to [Options.MaxPause], and tries it with one request at a time. A receiver can
-// ask for a pause with Retry-After. [Sender.Receivers] lists the pauses and [Sender.Resume]
-// ends one. [Options.OnRecovered] tells you when a receiver works again, and you can make its
-// waiting messages due.
-//
-// Set your queue up like this, and a healthy receiver gets a backlog as fast as its slots
-// allow, with about one deferral a message:
-//
-//   - Divide the clients among several queues, with 192 workers each. Waiting workers are
-//     cheap, and at most half of them can wait for slots of one client.
-//   - Fetch messages for free workers every 20 milliseconds, and look for messages that have
-//     become due every 200.
-//   - Put a client's messages into another queue once it has a few hundred in the first one.
-//     There, let a worker keep a message for a busy receiver for half a second of its Wait
-//     before it defers it. The queue then writes less.
-//
-// Each [Sender] has its own limits. With n processes, a receiver can get n times as many
-// requests at a time.
+// Each [Sender] has its own limits and pauses, so with n processes a receiver can get n times
+// as many requests at a time. Only outbox shares them.
 //
 // # Sign messages
 //

@@ -53,8 +53,6 @@ func ExampleOptions() {
 		// Your receivers can handle more requests at a time. Keep as many connections open.
 		PerReceiver: 32,
 		Transport:   egress.TransportOptions{MaxIdleConnsPerHost: 32},
-		// Your workers are few, and shouldn't wait for a slot.
-		Patience: -1,
 		// You want to notice sooner than after an hour that a receiver works again.
 		MaxPause: 10 * time.Minute,
 		Health:   health,
@@ -63,10 +61,6 @@ func ExampleOptions() {
 		// You count results in your metrics.
 		OnResult: func(_ context.Context, client, entity, id string, r deliver.Result) {
 			fmt.Println(client, entity, id, r.Outcome, r.Status)
-		},
-		// Messages that wait for a receiver should go out as soon as it works again.
-		OnRecovered: func(_ context.Context, client, _ string) {
-			fmt.Println("make due what waits for", client)
 		},
 	})
 	if err != nil {

@@ -1,31 +1,38 @@
 package deliver
 
 import (
-	"context"
 	"hash/maphash"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
 )
 
-// maxIdle is how many receivers without attempts we remember, for their failures, pauses and
-// turns. Beyond that we forget one of the client that has the most. If that receiver fails,
-// it costs five more attempts.
-const maxIdle = 10_000
+const (
+	// maxIdle is how many receivers without attempts we remember, for their failures and
+	// pauses. Beyond that we forget one of the client that has the most. If that receiver
+	// fails, it costs five more attempts.
+	maxIdle = 10_000
+
+	// Messages that get no slot come back after minWait or more, so that a fast receiver's
+	// backlog doesn't keep the queue busy, and not all at once. The last one that waits for the
+	// end of a pause comes at most maxSpread after it.
+	minWait   = 100 * time.Millisecond
+	maxSpread = time.Minute
+)
 
 // limiter keeps a client or a receiver from taking all workers of a queue. It bounds the
-// attempts under way and pauses failing receivers. An attempt gets a slot now, waits for one
-// briefly, or is deferred. It is safe for concurrent use.
+// attempts under way, and defers those for paused receivers. It never waits. It is safe for
+// concurrent use.
 type limiter struct {
 	limits   func(client string) (perClient, perReceiver int)
-	patience time.Duration
 	maxPause time.Duration
 
 	mu        sync.Mutex
-	clients   map[string]*client               // with attempts under way
-	receivers map[receiverKey]*receiver        // with attempts under way or waiting
-	idle      *lru.Map[receiverKey, *receiver] // without, but with failures, a pause or a turn
+	clients   map[string]*slots                // with attempts under way
+	receivers map[receiverKey]*receiver        // with attempts under way
+	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
 }
 
 // newLimiter returns a limiter with the limits of complete options.
@@ -33,9 +40,8 @@ func newLimiter(o *Options) *limiter {
 	seed := maphash.MakeSeed()
 	return &limiter{
 		limits:    o.limits,
-		patience:  o.Patience,
 		maxPause:  o.MaxPause,
-		clients:   make(map[string]*client),
+		clients:   make(map[string]*slots),
 		receivers: make(map[receiverKey]*receiver),
 		idle: lru.NewShared[receiverKey, *receiver](maxIdle, func(k receiverKey) uint64 {
 			return maphash.String(seed, k.client)
@@ -43,11 +49,37 @@ func newLimiter(o *Options) *limiter {
 	}
 }
 
+// slots are those of a client or a receiver.
+type slots struct {
+	taken   int
+	average time.Duration // that one is taken; zero: unknown
+	freed   time.Time     // when one last became free, or the first one was taken
+}
+
+func (s *slots) take(now time.Time) {
+	if s.taken == 0 {
+		s.freed = now
+	}
+	s.taken++
+}
+
+func (s *slots) free(start, now time.Time) {
+	s.taken--
+	s.average += (now.Sub(start) - s.average) / 8
+	s.freed = now
+}
+
+// wait returns roughly how long it takes until a slot is free. The average alone isn't enough,
+// because it doesn't change while the receiver hangs.
+func (s *slots) wait(now time.Time) time.Duration {
+	return max(s.average, now.Sub(s.freed)) / time.Duration(max(s.taken, 1))
+}
+
 // slot permits one attempt, until its release.
 type slot struct {
 	limiter  *limiter
 	key      receiverKey
-	client   *client
+	client   *slots
 	receiver *receiver
 	start    time.Time
 }
@@ -56,110 +88,61 @@ type slot struct {
 type grant struct {
 	slot   *slot
 	reason Reason
-	wait   time.Duration // until the next turn
+	wait   time.Duration // the rest of the pause, or roughly how long until a slot is free
 }
 
-// acquire returns a slot for an attempt at a host and port, and whether it waited for it. It
-// waits if it expects a slot within the patience, the receiver didn't just fail, and ctx
-// hasn't ended.
-//
-// Otherwise it returns the time until the attempt's turn. Turns follow each other at the pace
-// at which slots become free, so that deferred messages don't all come back at once. A turn
-// doesn't reserve a slot.
-func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant, waited bool) {
-	perClient, perReceiver := l.limits(client)
-	g, w := l.enter(receiverKey{client, hostport}, perClient, perReceiver, time.Now())
-	if w == nil {
-		return g, false
-	}
-	return w.await(ctx), true
-}
-
-// acquireNow returns a slot, even at a receiver that is paused after failures, or how long it
-// may take until one is free.
-func (l *limiter) acquireNow(key receiverKey) grant {
-	perClient, perReceiver := l.limits(key.client)
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, r := l.client(key.client), l.receiver(key)
-	c.limit, c.perReceiver = perClient, perReceiver
-	l.advance(c, now) // the limits may have grown
-	if now.Before(r.asked) {
-		return grant{reason: ReasonPaused, wait: r.asked.Sub(now)}
-	}
-	if !c.hasSlot(r) {
-		return grant{reason: ReasonBusy, wait: max(c.expect(r, now), minTurn)}
-	}
-	return grant{slot: l.start(key, c, r, now)}
-}
-
-// admit returns a slot for an attempt at a webhook that is in effect since a time, or why there
-// is none. It never waits and gives no turns.
-func (l *limiter) admit(key receiverKey, since, now time.Time) grant {
+// acquire returns a slot for an attempt at a webhook that is in effect since a time. A test
+// gets one even at a receiver that is paused after failures.
+func (l *limiter) acquire(key receiverKey, since, now time.Time, test bool) grant {
 	perClient, perReceiver := l.limits(key.client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, r := l.client(key.client), l.receiver(key)
-	c.limit, c.perReceiver = perClient, perReceiver
-	if since.After(r.since) {
-		r.forgive(now)
-		r.since = since
+	r.renew(since)
+	end := r.end()
+	if test {
+		end = r.asked
 	}
-	if resume := r.resume(); now.Before(resume) {
-		return grant{reason: ReasonPaused, wait: resume.Sub(now)}
-	}
-	if !c.hasSlot(r) {
-		return grant{reason: ReasonBusy, wait: max(c.expect(r, now), minTurn)}
-	}
-	return grant{slot: l.start(key, c, r, now)}
-}
-
-// restore takes over the failures and the pause of a receiver, unless we know better.
-func (l *limiter) restore(key receiverKey, d Receiver) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.receivers[key] != nil || d.Failures == 0 && d.PausedUntil.IsZero() {
-		return
-	}
-	r := &receiver{gauge: newGauge(), since: d.Since, failures: d.Failures, pause: d.Pause}
-	if d.Failures > toleratedFailures {
-		r.retry = d.PausedUntil
-	} else {
-		r.asked = d.PausedUntil
-	}
-	l.idle.Put(key, r)
-}
-
-// enter returns a grant, or a waiter in line.
-func (l *limiter) enter(key receiverKey, perClient, perReceiver int, now time.Time) (grant, *waiter) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, r := l.client(key.client), l.receiver(key)
-	c.limit, c.perReceiver = perClient, perReceiver
-	l.advance(c, now) // the limits may have grown
 	switch {
-	case now.Before(r.resume()):
-		return l.deferral(c, r, now), nil
-	case c.hasSlot(r):
-		return grant{slot: l.start(key, c, r, now)}, nil
-	case r.failures == 0 && c.expect(r, now) < l.patience && c.hasRoom(r):
-		w := &waiter{limiter: l, key: key, client: c, receiver: r, granted: make(chan grant, 1)}
-		l.activate(key, c, r)
-		c.line = append(c.line, w)
-		r.waiting++
-		return grant{}, w
-	default:
-		return l.deferral(c, r, now), nil
+	case now.Before(end):
+		return grant{reason: ReasonPaused, wait: end.Sub(now)}
+	case r.taken >= r.limit(perReceiver):
+		return grant{reason: ReasonBusy, wait: r.wait(now)}
+	case c.taken >= perClient:
+		return grant{reason: ReasonBusy, wait: c.wait(now)}
+	}
+	l.idle.Remove(key)
+	l.clients[key.client], l.receivers[key] = c, r
+	c.take(now)
+	r.take(now)
+	return grant{slot: &slot{limiter: l, key: key, client: c, receiver: r, start: now}}
+}
+
+// release ends the attempt. It must be called exactly once.
+func (s *slot) release(now time.Time, v verdict) {
+	l, c, r := s.limiter, s.client, s.receiver
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.free(s.start, now)
+	r.free(s.start, now)
+	r.judge(v, s.start, now, l.maxPause)
+	if c.taken == 0 {
+		delete(l.clients, s.key.client)
+	}
+	if r.taken == 0 {
+		delete(l.receivers, s.key)
+		if r.isUnwell(now) {
+			l.idle.Put(s.key, r)
+		}
 	}
 }
 
-// client returns the client with an identifier. A new one is not kept yet.
-func (l *limiter) client(id string) *client {
+// client returns the slots of a client. New ones are not kept yet.
+func (l *limiter) client(id string) *slots {
 	if c := l.clients[id]; c != nil {
 		return c
 	}
-	return &client{gauge: newGauge()}
+	return new(slots)
 }
 
 // receiver returns the receiver with a key. A new one is not kept yet.
@@ -170,71 +153,30 @@ func (l *limiter) receiver(key receiverKey) *receiver {
 	if r, ok := l.idle.Get(key); ok {
 		return r
 	}
-	return &receiver{gauge: newGauge()}
+	return new(receiver)
 }
 
-// activate keeps a client and a receiver that are about to have an attempt.
-func (l *limiter) activate(key receiverKey, c *client, r *receiver) {
-	l.idle.Remove(key)
-	l.receivers[key] = r
-	l.clients[key.client] = c
+// spread returns a random wait from the given one to twice that, so that messages that were
+// deferred together don't come back together.
+func (g grant) spread() time.Duration {
+	wait := max(g.wait, minWait)
+	return wait + rand.N(min(wait, maxSpread))
 }
 
-// settle forgets a client and a receiver without attempts, except for the receiver's
-// failures, pause and turns.
-func (l *limiter) settle(key receiverKey, c *client, r *receiver, now time.Time) {
-	if c.underway == 0 { // then nobody waits for it
-		delete(l.clients, key.client)
-	}
-	if r.underway == 0 && r.waiting == 0 {
-		delete(l.receivers, key)
-		if r.isKnown(now) {
-			l.idle.Put(key, r)
-		}
-	}
-}
-
-// start returns a slot, which must be free.
-func (l *limiter) start(key receiverKey, c *client, r *receiver, now time.Time) *slot {
-	l.activate(key, c, r)
-	c.start(now)
-	r.start(now)
-	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}
-}
-
-// deferral gives a turn to an attempt that doesn't get a slot.
-func (l *limiter) deferral(c *client, r *receiver, now time.Time) grant {
-	limit, reason := r.limit(c.perReceiver)
-	switch resume := r.resume(); {
-	case now.Before(resume):
-		return grant{reason: ReasonPaused, wait: r.nextTurn(now, resume, limit, l.maxPause)}
-	case r.underway < limit && c.underway >= c.limit:
-		return grant{reason: ReasonBusy, wait: c.nextTurn(now, now, c.limit, l.maxPause)}
-	default:
-		return grant{reason: reason, wait: r.nextTurn(now, now, limit, l.maxPause)}
-	}
-}
-
-// release ends the attempt, and reports whether it ended a pause of the receiver. It must be
-// called exactly once.
-func (s *slot) release(now time.Time, v verdict) (recovered bool) {
-	l, c, r := s.limiter, s.client, s.receiver
+// restore takes over the failures and the pause of a receiver, unless we know better.
+func (l *limiter) restore(key receiverKey, d Receiver) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.underway--
-	r.underway--
-	if v.effect != effectNone {
-		limit, _ := r.limit(c.perReceiver)
-		r.respond(s.start, now, limit)
-		c.respond(s.start, now, c.limit)
+	if l.receivers[key] != nil || d.Failures == 0 && d.PausedUntil.IsZero() {
+		return
 	}
-	recovered = r.judge(v, s.start, now, l.maxPause)
-	if v.effect == effectFailure {
-		l.dismiss(c, r, now)
+	r := &receiver{pause: pause{since: d.Since, failures: d.Failures, length: d.Pause}}
+	if d.Failures > toleratedFailures {
+		r.retry = d.PausedUntil
+	} else {
+		r.asked = d.PausedUntil
 	}
-	l.advance(c, now)
-	l.settle(s.key, c, r, now)
-	return recovered
+	l.idle.Put(key, r)
 }
 
 // snapshot returns the receivers with attempts, failures or a pause.
@@ -254,11 +196,11 @@ func (l *limiter) snapshot(now time.Time) []Receiver {
 }
 
 // resume forgets the failures and the pause of a receiver.
-func (l *limiter) resume(key receiverKey, now time.Time) {
+func (l *limiter) resume(key receiverKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle.Remove(key)
 	if r := l.receivers[key]; r != nil {
-		r.forgive(now)
+		r.pause = pause{since: r.since}
 	}
 }

@@ -60,8 +60,8 @@ const (
 	// ReasonStatus, with Failed: any other status.
 	ReasonStatus Reason = "status"
 
-	// ReasonBusy, with Deferred: a limit of the client or the receiver was reached, the URL
-	// changed while the attempt waited for a slot, or the webhook was tested a moment ago.
+	// ReasonBusy, with Deferred: a limit of the client or the receiver was reached, or the
+	// webhook was tested a moment ago.
 	ReasonBusy Reason = "busy"
 	// ReasonPaused, with Deferred: the receiver failed a moment ago, or asked for a pause.
 	ReasonPaused Reason = "paused"
@@ -118,15 +118,15 @@ type Result struct {
 	// Status is the status of the response, or 0 if there was none.
 	Status int
 
-	// Wait is the minimum delay before the next attempt. For Deferred it's the time until the
-	// message's turn. For Failed it comes from the receiver's Retry-After, up to
+	// Wait is the minimum delay before the next attempt. For Deferred it's random, so that
+	// messages that wait together don't come back together. For Failed it comes from the receiver's Retry-After, up to
 	// [Options.MaxPause]. Zero means no minimum.
 	Wait time.Duration
 
 	// Webhook is the webhook in effect, or the zero Webhook if it wasn't looked up.
 	Webhook webhookcfg.Webhook
 
-	// Duration is how long Send took, including any wait for a slot.
+	// Duration is how long Send took.
 	Duration time.Duration
 
 	// Err is the cause. Log it, but don't show it to clients. It's nil only for Delivered and

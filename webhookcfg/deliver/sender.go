@@ -53,11 +53,6 @@ type Options struct {
 	// PerReceiver.
 	Limits func(client string) (perClient, perReceiver int)
 
-	// Patience is how long Send may wait for a slot. It waits only if it expects a slot
-	// within that time, and never for a receiver that failed last time. Zero means 250
-	// milliseconds. If negative, Send never waits.
-	Patience time.Duration
-
 	// MaxPause bounds the pauses after failures in a row, and the ones that receivers ask for
 	// with Retry-After. Zero means an hour.
 	MaxPause time.Duration
@@ -73,12 +68,6 @@ type Options struct {
 	// id is the message's. It must be safe for concurrent use, and Send waits for it. If nil,
 	// it's not called.
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
-
-	// OnRecovered is called when a paused receiver succeeds again, with the host and port as
-	// in [Receiver]. Make its waiting messages in your queue due at once. Otherwise they come
-	// back at 20 a second. OnRecovered must be safe for concurrent use. Only the Send that
-	// succeeded waits for it. If nil, it's not called.
-	OnRecovered func(ctx context.Context, client, hostport string)
 }
 
 // Defaults of [Options].
@@ -87,7 +76,6 @@ const (
 	maxTimeout         = 30 * time.Second
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
-	defaultPatience    = 250 * time.Millisecond
 	defaultMaxPause    = time.Hour
 	defaultUserAgent   = "go-webhookcfg"
 )
@@ -112,7 +100,6 @@ func (o *Options) complete() error {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.PerClient = cmp.Or(o.PerClient, defaultPerClient)
 	o.PerReceiver = cmp.Or(o.PerReceiver, defaultPerReceiver)
-	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
 	if o.Policy == nil {
@@ -179,7 +166,7 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 
 // Send makes at most one attempt to deliver a message to the webhook in effect for an entity,
-// and returns the result. It may wait for a slot for up to [Options.Patience].
+// and returns the result. It never waits for a slot.
 //
 // Cancel ctx to abandon the attempt, for example at a shutdown. The outcome is then
 // [Deferred], although the receiver may have got the message. A deadline in ctx is different:
@@ -211,32 +198,19 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r 
 	if r = s.resolve(ctx, client, entity, m); r.Outcome != 0 {
 		return r, time.Now()
 	}
-	hook, receiver := r.Webhook, hostport(r.Webhook.URL)
-	grant, waited := s.limiter.acquire(ctx, client, receiver)
+	hook := r.Webhook
+	grant := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
 	if grant.slot == nil {
+		grant.wait = grant.spread()
 		r = grant.deferral(ctx)
 		r.Webhook = hook
 		return r, time.Now()
 	}
-	defer func() { s.release(ctx, grant.slot, r) }()
-	if waited {
-		if r = s.resolveAgain(ctx, client, entity, m, hook.URL); r.Outcome != 0 {
-			return r, time.Now()
-		}
-		hook = r.Webhook
-	}
+	defer func() { grant.slot.release(time.Now(), r.verdict()) }()
 	attempted = time.Now()
 	r = s.attempt(ctx, client, hook.URL, m)
 	r.Webhook = hook
 	return r, attempted
-}
-
-// release ends the use of a slot.
-func (s *Sender) release(ctx context.Context, slot *slot, r Result) {
-	recovered := slot.release(time.Now(), r.verdict())
-	if recovered && s.options.OnRecovered != nil {
-		s.options.OnRecovered(ctx, slot.key.client, slot.key.hostport)
-	}
 }
 
 // resolve returns a result with the webhook in effect. A zero Outcome means that it may be
@@ -265,15 +239,6 @@ func unresolved(err error) Result {
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
 	}
 	return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
-}
-
-// resolveAgain is resolve for an attempt that waited for a slot at the URL's receiver.
-func (s *Sender) resolveAgain(ctx context.Context, client, entity string, m Message, before egress.URL) Result {
-	r := s.resolve(ctx, client, entity, m)
-	if r.Outcome == 0 && !r.Webhook.URL.Equal(before) {
-		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: minTurn, Webhook: r.Webhook, Err: errChanged}
-	}
-	return r
 }
 
 // check returns a result with the webhook. A zero Outcome means that it may be called.
@@ -306,7 +271,6 @@ var (
 	errAddressee = errors.New("deliver: message without a client or an entity")
 	errBusy      = errors.New("deliver: as many attempts as allowed are under way")
 	errPaused    = errors.New("deliver: receiver is paused")
-	errChanged   = errors.New("deliver: webhook changed while the message waited for a slot")
 )
 
 // hostport returns the host and port of a URL that the policy allows, with the port even if

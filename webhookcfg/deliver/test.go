@@ -20,9 +20,8 @@ const (
 )
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
-// webhook was stopped or its receiver is paused after failures, and never waits for a slot. If
-// the test succeeds and the webhook was stopped, deliveries to it go on. The configuration
-// doesn't change.
+// webhook was stopped or its receiver is paused after failures. If the test succeeds and the
+// webhook was stopped, deliveries to it go on. The configuration doesn't change.
 //
 // If entity is "", Test uses the client's base. The Resolver must then be a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
@@ -49,14 +48,15 @@ func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r 
 	if wait := s.tests.take(key, time.Now()); wait > 0 {
 		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: wait, Webhook: hook, Err: errTested}, time.Now()
 	}
-	grant := s.limiter.acquireNow(key)
+	grant := s.limiter.acquire(key, hook.Since, time.Now(), true)
 	if grant.slot == nil {
 		s.tests.giveBack(key, time.Now())
+		grant.wait = max(grant.wait, minWait)
 		r = grant.deferral(ctx)
 		r.Webhook = hook
 		return r, time.Now()
 	}
-	defer func() { s.release(ctx, grant.slot, r) }()
+	defer func() { grant.slot.release(time.Now(), r.verdict()) }()
 	attempted = time.Now()
 	r = s.attempt(ctx, client, hook.URL, m)
 	r.Webhook = hook

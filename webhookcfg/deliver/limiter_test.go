@@ -2,8 +2,8 @@ package deliver_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 	if err := st.Apply(t.Context(), webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
 		t.Fatal(err)
 	}
-	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2, Patience: -1})
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})
 	results := make(chan deliver.Result)
 	start := func(client, entity string) {
 		t.Helper()
@@ -57,65 +57,85 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPause: a receiver that failed five times in a row is not called for five seconds, and
-// one that asks for a pause gets it, but no longer one than allowed.
-func TestPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		response := "500 Internal Server Error\r\n"
-		requests := 0
-		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{
-			MaxPause: time.Minute,
-			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
-				requests++
-				fmt.Fprint(conn, "HTTP/1.1 "+response+"Content-Length: 0\r\n\r\n")
-			}))),
+// TestLimitsOfClient: clients may have limits of their own, which apply from the next Send on.
+// Those of zero or less are the default.
+func TestLimitsOfClient(t *testing.T) {
+	for _, tt := range []struct {
+		perClient, perReceiver int
+		want                   int // attempts of 10 at one receiver and 10 at another
+	}{
+		{0, 0, 5},
+		{-1, -1, 5},
+		{10, 0, 6},
+		{0, 1, 2},
+		{10, 5, 10},
+		{1, 100, 1},
+		{100, 100, 20},
+	} {
+		t.Run(fmt.Sprint(tt.perClient, tt.perReceiver), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in := &inbox{takes: time.Second}
+				st := configured(t, "http://example.com")
+				if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org"))); err != nil {
+					t.Fatal(err)
+				}
+				s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
+					PerClient: 5, PerReceiver: 3, Policy: in.policy(),
+					Limits: func(client string) (int, int) {
+						if client != "acme" {
+							t.Errorf("limits of %s", client)
+						}
+						return tt.perClient, tt.perReceiver
+					},
+				})}
+				for i := range 10 {
+					s.start(t.Context(), "e", fmt.Sprint("e", i))
+					s.start(t.Context(), "other", fmt.Sprint("other", i))
+				}
+				s.wait()
+				if n := len(in.requests); n != tt.want {
+					t.Errorf("%d requests, want %d", n, tt.want)
+				}
+			})
 		})
-		send := func(name string, outcome deliver.Outcome, reason deliver.Reason) deliver.Result {
-			t.Helper()
-			r := s.Send(t.Context(), "acme", "e1", message)
-			check(t, name, r, outcome, reason)
-			return r
+	}
+}
+
+// TestLimitsGrow: the limits that a client is given apply from the next Send on.
+func TestLimitsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, limit := &inbox{takes: 200 * time.Millisecond}, 1
+		s := &sends{sender: newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
+			Policy: in.policy(), Limits: func(string) (int, int) { return 10, limit },
+		})}
+		for i := range 4 {
+			s.start(t.Context(), "e", fmt.Sprint("one", i))
 		}
-		for range 5 {
-			send("failure", deliver.Failed, deliver.ReasonStatus)
+		limit = 3
+		for i := range 4 {
+			s.start(t.Context(), "e", fmt.Sprint("three", i))
 		}
-		r := send("after five failures", deliver.Deferred, deliver.ReasonPaused)
-		if r.Wait < 5*time.Second || r.Wait > 6*time.Second || requests != 5 {
-			t.Errorf("wait %v, %d requests", r.Wait, requests)
+		s.wait()
+		if got, want := in.ids(), []string{"one0", "three0", "three1"}; !slices.Equal(got, want) {
+			t.Errorf("sent %v, want %v", got, want)
 		}
-		time.Sleep(r.Wait)
-		response = "204 No Content\r\n"
-		send("after the pause", deliver.Delivered, "")
-		response = "429 Too Many Requests\r\nRetry-After: 30\r\n"
-		send("throttled", deliver.Failed, deliver.ReasonThrottled)
-		r = send("asked for", deliver.Deferred, deliver.ReasonPaused)
-		if r.Wait < 30*time.Second || r.Wait > 31*time.Second {
-			t.Errorf("wait %v", r.Wait)
-		}
-		time.Sleep(r.Wait)
-		response = "429 Too Many Requests\r\nRetry-After: 86400\r\n"
-		send("throttled for long", deliver.Failed, deliver.ReasonThrottled)
-		if r = send("asked for long", deliver.Deferred, deliver.ReasonPaused); r.Wait > 61*time.Second {
-			t.Errorf("wait %v", r.Wait)
-		}
-		s.CloseIdleConnections()
 	})
 }
 
-// TestPauseAfterGone: a receiver that wants no messages is paused like any that fails, if no
-// Health stops them.
-func TestPauseAfterGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
-			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
-				fmt.Fprint(conn, "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")
-			}))),
-		})
-		for range 5 {
-			check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
+// TestLimitsPanic: a panic of Limits is one of Send, and leaves nothing occupied.
+func TestLimitsPanic(t *testing.T) {
+	r, panics := newReceiver(t, false, status(200)), true
+	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 1, Limits: func(string) (int, int) {
+		if panics {
+			panic(errPanic)
 		}
-		check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
-	})
+		return 0, 0
+	}})
+	if got := recovered(func() { s.Send(t.Context(), "acme", "e1", message) }); got != errPanic {
+		t.Errorf("recovered %v", got)
+	}
+	panics = false
+	check(t, "after", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 }
 
 func TestHostport(t *testing.T) {
