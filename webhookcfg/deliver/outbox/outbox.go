@@ -155,6 +155,7 @@ type Outbox struct {
 	process   *process             // that Run runs; nil if none
 	expected  map[string]time.Time // the last Enqueue of clients without Committed
 	enqueuing chan struct{}        // has an element after an Enqueue
+	warned    map[string]time.Time // when each warning was logged
 }
 
 // New returns an outbox with tables in the database behind db. It does no I/O. A process that
@@ -182,7 +183,7 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 }
 
 func newOutbox(queue backend, sender *deliver.Sender, o Options) *Outbox {
-	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1)}
+	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1), warned: make(map[string]time.Time)}
 }
 
 // settings returns what all processes must agree on.

@@ -143,8 +143,21 @@ func (o *Outbox) setProcess(p *process) {
 	o.process = p
 }
 
+// warn logs an error. While the database is down, the same things fail many times a second, so
+// it logs each once a minute.
 func (o *Outbox) warn(ctx context.Context, what string, err error) {
-	if err != nil && ctx.Err() == nil {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	o.mu.Lock()
+	last, warned := o.warned[what]
+	isRepeated := warned && now.Sub(last) < time.Minute
+	if !isRepeated {
+		o.warned[what] = now
+	}
+	o.mu.Unlock()
+	if !isRepeated {
 		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: "+what, slog.Any("error", err))
 	}
 }
