@@ -62,7 +62,7 @@ type process struct {
 	hints    chan struct{} // has an element after a hint
 	written  chan struct{} // has an element if there's something to write
 
-	flushing sync.Mutex    // held by whoever writes
+	flushing chan struct{} // has an element while somebody writes
 	reading  chan struct{} // has an element for each read
 
 	underWay atomic.Int64
@@ -80,7 +80,7 @@ type pending struct {
 func newProcess(o *Outbox) *process {
 	return &process{
 		Outbox: o, id: rand.Int64N(1<<62) + 1, expired: make(chan struct{}), lines: make(map[string]*drain),
-		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads),
+		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads), flushing: make(chan struct{}, 1),
 		hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 }

@@ -65,8 +65,12 @@ func (p *process) flushAll(ctx context.Context) error {
 // flush writes a batch, and reports whether there's more to write. After an error, it stays to
 // be written.
 func (p *process) flush(ctx context.Context) (more bool, err error) {
-	p.flushing.Lock()
-	defer p.flushing.Unlock()
+	select {
+	case p.flushing <- struct{}{}:
+		defer func() { <-p.flushing }()
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
 	p.mu.Lock()
 	outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
 	updates := p.updates[:min(len(p.updates), maxBatch)]
