@@ -30,20 +30,17 @@ type Attempt struct {
 // webhook has a later Since than the webhooks that failed there.
 func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*Attempt, Result) {
 	start := time.Now()
-	r := s.resolve(ctx, client, entity, m)
-	if r.Outcome != 0 {
-		r.Duration = time.Since(start)
+	hook, r, ok := s.resolve(ctx, client, entity, m)
+	if !ok {
 		if r.Outcome == Undeliverable {
-			s.report(ctx, client, entity, m.ID, r, start)
+			return nil, s.report(ctx, client, entity, m.ID, r, start, start)
 		}
+		r.Duration = time.Since(start)
 		return nil, r
 	}
-	hook := r.Webhook
 	g := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
 	if g.slot == nil {
-		r = g.deferral(ctx)
-		r.Webhook = hook
-		return nil, r
+		return nil, g.deferral(ctx, hook)
 	}
 	return &Attempt{s, client, entity, m, hook, g.slot}, Result{}
 }
@@ -51,7 +48,11 @@ func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*
 // Lookup returns a result with the webhook in effect for an entity. The Outcome is zero if it
 // may be called. Lookup doesn't look at limits and pauses, and makes no attempt.
 func (s *Sender) Lookup(ctx context.Context, client, entity string) Result {
-	return s.resolve(ctx, client, entity, lookupMessage)
+	hook, r, ok := s.resolve(ctx, client, entity, lookupMessage)
+	if ok {
+		return Result{Webhook: hook}
+	}
+	return r
 }
 
 var lookupMessage = Message{ID: "lookup"}
@@ -66,13 +67,19 @@ func (s *Sender) PerClient(client string) int {
 func (a *Attempt) Receiver() string { return a.slot.key.hostport }
 
 // Send makes the attempt, as [Sender.Send] does.
-func (a *Attempt) Send(ctx context.Context) (r Result) {
-	start := time.Now()
+func (a *Attempt) Send(ctx context.Context) Result { return a.send(ctx, time.Now()) }
+
+// send makes the attempt and reports the result of a call that began at start.
+func (a *Attempt) send(ctx context.Context, start time.Time) Result {
+	attempted := time.Now()
+	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.use(ctx), start, attempted)
+}
+
+// use sends the request and releases the slot, also if a function of the host panics.
+func (a *Attempt) use(ctx context.Context) (r Result) {
 	defer func() { a.slot.release(time.Now(), r.verdict()) }()
 	r = a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
 	r.Webhook = a.webhook
-	r.Duration = time.Since(start)
-	a.sender.report(ctx, a.client, a.entity, a.message.ID, r, start)
 	return r
 }
 

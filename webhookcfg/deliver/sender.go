@@ -179,56 +179,44 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // what it holds and passes the panic on.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
-	r, attempted := s.send(ctx, client, entity, m)
-	r.Duration = time.Since(start)
-	s.report(ctx, client, entity, m.ID, r, attempted)
-	return r
+	hook, r, ok := s.resolve(ctx, client, entity, m)
+	if ok {
+		g := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
+		if g.slot != nil {
+			return (&Attempt{s, client, entity, m, hook, g.slot}).send(ctx, start)
+		}
+		g.wait = g.spread()
+		r = g.deferral(ctx, hook)
+	}
+	return s.report(ctx, client, entity, m.ID, r, start, time.Now())
 }
 
-// report tells the host about a result.
-func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, attempted time.Time) {
+// report tells the host about a result, and returns it with its duration.
+func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, start, attempted time.Time) Result {
+	r.Duration = time.Since(start)
 	s.options.Health.record(ctx, client, entity, r, attempted)
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, id, r)
 	}
+	return r
 }
 
-// send returns the result and when the attempt started.
-func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
-	if r = s.resolve(ctx, client, entity, m); r.Outcome != 0 {
-		return r, time.Now()
-	}
-	hook := r.Webhook
-	grant := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
-	if grant.slot == nil {
-		grant.wait = grant.spread()
-		r = grant.deferral(ctx)
-		r.Webhook = hook
-		return r, time.Now()
-	}
-	defer func() { grant.slot.release(time.Now(), r.verdict()) }()
-	attempted = time.Now()
-	r = s.attempt(ctx, client, hook.URL, m)
-	r.Webhook = hook
-	return r, attempted
-}
-
-// resolve returns a result with the webhook in effect. A zero Outcome means that it may be
-// called.
-func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) Result {
+// resolve returns the webhook in effect and true if it may be called, and otherwise the result.
+func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) (webhookcfg.Webhook, Result, bool) {
+	var none webhookcfg.Webhook
 	if client == "" || entity == "" {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
+		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}, false
 	}
 	if err := m.Validate(); err != nil {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
+		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}, false
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
 	if err != nil {
-		return unresolved(err)
+		return none, unresolved(err), false
 	}
 	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
 		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
+		return hook, Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}, false
 	}
 	return s.check(ctx, hook)
 }
@@ -241,8 +229,8 @@ func unresolved(err error) Result {
 	return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 }
 
-// check returns a result with the webhook. A zero Outcome means that it may be called.
-func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) Result {
+// check returns a webhook and true if it may be called, and otherwise the result.
+func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) (webhookcfg.Webhook, Result, bool) {
 	var r Result
 	if hook.URL.IsZero() {
 		r = Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
@@ -250,21 +238,25 @@ func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) Result {
 		r = unavailable(err)
 	} else if err != nil {
 		r = Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
+	} else {
+		return hook, Result{}, true
 	}
 	r.Webhook = hook
-	return r
+	return hook, r, false
 }
 
 // deferral returns the result of an attempt that got no slot.
-func (g grant) deferral(ctx context.Context) Result {
+func (g grant) deferral(ctx context.Context, hook webhookcfg.Webhook) Result {
 	if err := ctx.Err(); err != nil {
-		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+		r := unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+		r.Webhook = hook
+		return r
 	}
 	err := errBusy
 	if g.reason == ReasonPaused {
 		err = errPaused
 	}
-	return Result{Outcome: Deferred, Reason: g.reason, Wait: g.wait, Err: err}
+	return Result{Outcome: Deferred, Reason: g.reason, Wait: g.wait, Webhook: hook, Err: err}
 }
 
 var (

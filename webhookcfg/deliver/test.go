@@ -32,49 +32,45 @@ const (
 // Wait.
 func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
-	r, attempted := s.test(ctx, client, entity, m)
-	r.Duration = time.Since(start)
-	s.report(ctx, client, entity, m.ID, r, attempted)
-	return r
+	hook, r, ok := s.resolveTest(ctx, client, entity, m)
+	if ok {
+		slot, deferral := s.takeTest(ctx, client, hook)
+		if slot != nil {
+			return (&Attempt{s, client, entity, m, hook, slot}).send(ctx, start)
+		}
+		r = deferral
+	}
+	return s.report(ctx, client, entity, m.ID, r, start, time.Now())
 }
 
-// test returns the result and when the attempt started.
-func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
-	if r = s.resolveTest(ctx, client, entity, m); r.Outcome != 0 {
-		return r, time.Now()
-	}
-	hook := r.Webhook
+// takeTest returns a slot for a test, or the result if there's none.
+func (s *Sender) takeTest(ctx context.Context, client string, hook webhookcfg.Webhook) (*slot, Result) {
 	key := receiverKey{client, hostport(hook.URL)}
 	if wait := s.tests.take(key, time.Now()); wait > 0 {
-		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: wait, Webhook: hook, Err: errTested}, time.Now()
+		return nil, Result{Outcome: Deferred, Reason: ReasonBusy, Wait: wait, Webhook: hook, Err: errTested}
 	}
-	grant := s.limiter.acquire(key, hook.Since, time.Now(), true)
-	if grant.slot == nil {
+	g := s.limiter.acquire(key, hook.Since, time.Now(), true)
+	if g.slot == nil {
 		s.tests.giveBack(key, time.Now())
-		grant.wait = max(grant.wait, minWait)
-		r = grant.deferral(ctx)
-		r.Webhook = hook
-		return r, time.Now()
+		g.wait = max(g.wait, minWait)
+		return nil, g.deferral(ctx, hook)
 	}
-	defer func() { grant.slot.release(time.Now(), r.verdict()) }()
-	attempted = time.Now()
-	r = s.attempt(ctx, client, hook.URL, m)
-	r.Webhook = hook
-	return r, attempted
+	return g.slot, Result{}
 }
 
-// resolveTest returns a result with the webhook to test. A zero Outcome means that it may be
-// called.
-func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Message) Result {
+// resolveTest returns the webhook to test and true if it may be called, and otherwise the
+// result.
+func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Message) (webhookcfg.Webhook, Result, bool) {
+	var none webhookcfg.Webhook
 	if client == "" {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
+		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}, false
 	}
 	if err := m.Validate(); err != nil {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
+		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}, false
 	}
 	hook, err := s.webhookToTest(ctx, client, entity)
 	if err != nil {
-		return unresolved(err)
+		return none, unresolved(err), false
 	}
 	// Get to know the record of this setting first. Then a success ends its stop, here and in
 	// the HealthStore.
