@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -50,7 +51,10 @@ var anyURL = regexp.MustCompile(`(?i)(https?://)(?:[^\s"/?#@]*@)?([^\s"/?#]*)[/?
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
 func (v *visit) redacted(text string, url egress.URL) string {
-	secrets := []string{v.r.Header.Get("Authorization"), v.r.Header.Get("Cookie")}
+	authorization := v.r.Header.Get("Authorization")
+	_, token, _ := strings.Cut(authorization, " ")
+	_, password, _ := v.r.BasicAuth()
+	secrets := []string{authorization, strings.TrimSpace(token), password, v.r.Header.Get("Cookie")}
 	for _, cookie := range v.r.Cookies() {
 		secrets = append(secrets, cookie.Value)
 	}

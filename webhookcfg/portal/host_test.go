@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -130,6 +131,26 @@ func TestHostFails(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAuthorizationInError: a host's session can come in the field Authorization, and the error
+// can quote only the token or the password in it.
+func TestAuthorizationInError(t *testing.T) {
+	basic := base64.StdEncoding.EncodeToString([]byte("ann:" + sessionToken))
+	for field, quoted := range map[string]string{"Bearer " + sessionToken: sessionToken, "Basic " + basic: sessionToken + " or " + basic} {
+		f := newFixture(t).hosted()
+		records := f.record()
+		f.portal.Client = func(*http.Request) (string, string, error) { return "", "", errors.New("no session " + quoted) }
+		p := f.serve(t)
+		r := p.request("GET", "")
+		r.Header.Set("Authorization", field)
+		p.do(r).expect(t, http.StatusServiceUnavailable)
+		if !strings.Contains(records.String(), "no session [secret]") {
+			t.Errorf("%s: logged %s", field, records)
+		}
+		records.expectWithout(t, field, sessionToken)
+		records.expectWithout(t, field, basic)
 	}
 }
 
