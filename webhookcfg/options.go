@@ -93,6 +93,9 @@ type Options struct {
 	// The body must arrive in that time too, if the ResponseWriter supports read deadlines.
 	// Earlier deadlines stay in effect, whether they come from the request's context, the
 	// server or a middleware.
+	//
+	// A client that doesn't read its responses can hold a connection longer. Set WriteTimeout
+	// of your [http.Server] to end it.
 	Timeout time.Duration
 
 	// BodyLimit is the maximum size of a set's body in bytes. It defaults to 16 KiB.
