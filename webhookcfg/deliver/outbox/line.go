@@ -362,6 +362,9 @@ func (l *line) stall(entity string, seq int64) (seen []outcome) {
 			seen = append(seen, l.parkFresh(m))
 		}
 	}
+	if e := l.entities[entity]; e != nil && e.messages[0].state == queued && !slices.Contains(e.messages[0].receiver.queue, e.messages[0]) {
+		l.enqueue(e.messages[0])
+	}
 	return seen
 }
 
@@ -682,19 +685,21 @@ func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 			return read{from: *from, limit: page}, true
 		}
 	}
-	if l.fresh && l.stuck != nil && l.stuck.held < room/2 && !l.stuck.blocked.After(now) {
+	// Fresh ones mustn't overtake those that have to be read again.
+	fresh := l.fresh && l.again[zoneFirst] == nil
+	if fresh && l.stuck != nil && l.stuck.held < room/2 && !l.stuck.blocked.After(now) {
 		return read{fresh: true, limit: l.unseen + page}, true
 	}
 	if !l.isHungry(now) {
 		return read{}, false
 	}
-	if l.fresh && l.stuck == nil {
+	if fresh && l.stuck == nil {
 		return read{fresh: true, limit: l.unseen + page}, true
 	}
 	if now.Before(l.lookAt) || l.parking > 0 {
 		return read{}, false
 	}
-	if l.fresh {
+	if fresh {
 		return read{fresh: true, past: true, limit: l.unseen + widePage}, true
 	}
 	for _, zone := range [...]int{zoneRetry, zoneFirst} {

@@ -14,7 +14,7 @@ import (
 // must: every committed notification ends delivered, given up or dropped, no process sends
 // what another one has, and nobody is called who isn't in effect.
 func TestModel(t *testing.T) {
-	histories := 300
+	histories := 60
 	if testing.Short() {
 		histories = 30
 	}
