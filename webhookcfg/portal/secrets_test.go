@@ -55,11 +55,11 @@ func (r *records) expectWithout(t *testing.T, name, text string) {
 	t.Helper()
 	shown := r.String()
 	unpadded := base64.RawStdEncoding.EncodeToString([]byte(text))
-	percent := ""
+	var percent strings.Builder
 	for _, b := range []byte(text) {
-		percent += fmt.Sprintf("%%%02X", b)
+		percent.WriteString(fmt.Sprintf("%%%02X", b))
 	}
-	for _, spelling := range []string{text, url.QueryEscape(text), url.PathEscape(text), strings.ToLower(percent), percent, hex.EncodeToString([]byte(text)), unpadded, base64.RawURLEncoding.EncodeToString([]byte(text))} {
+	for _, spelling := range []string{text, url.QueryEscape(text), url.PathEscape(text), strings.ToLower(percent.String()), percent.String(), hex.EncodeToString([]byte(text)), unpadded, base64.RawURLEncoding.EncodeToString([]byte(text))} {
 		if strings.Contains(shown, spelling) {
 			t.Errorf("%s: the records show %s:\n%s", name, spelling, shown)
 		}

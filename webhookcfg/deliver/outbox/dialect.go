@@ -29,7 +29,7 @@ type dialect struct {
 	// outcomes sets the columns of notifications from JSON.
 	outcomes string
 
-	lock, unlock string // for a migration
+	lock string // for a migration
 }
 
 const (

@@ -69,8 +69,6 @@ const (
 	zoneRetry
 )
 
-var zones = [2]position{zoneRetry: {due: 1}}
-
 func (p position) zone() int {
 	if p.due > 0 {
 		return zoneRetry

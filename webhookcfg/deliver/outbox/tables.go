@@ -24,12 +24,12 @@ type tables struct {
 
 type queries struct {
 	insert                                statement
-	join, others, renew, retire, bury     statement
+	join, others, renew, retire           statement
 	returnAll, expired, orphans           statement
 	poll                                  statement
 	fresh, waiting, body                  statement
 	outcomes, giveBack, awake, savePauses statement
-	wake, wakeNew                         statement
+	wake                                  statement
 }
 
 // never is a due time of lines that have nothing to do.
