@@ -38,10 +38,11 @@ func (s settings) queues(t *testing.T, r *report) {
 		repairs = append(repairs, repaired)
 		waits = append(waits, trial.waits(failing)...)
 	}
-	r.section("Queue", fmt.Sprintf(`[Package outbox](../../../webhookcfg/deliver/outbox) with its defaults. Each receiver gets %d
-requests at a time, and each notification is of another entity. The times of a receiver are how
-long it takes to respond. What its slots allow is measured with %[1]d goroutines that post to the
-same receiver with a bare http.Client.`, receiverSlots))
+	r.section("Queue", fmt.Sprintf(`[Package outbox](../../../webhookcfg/deliver/outbox) with its defaults, but
+attempts end after %v. Each receiver gets %d requests at a time, and each notification of a
+client is of another entity. The times of a receiver are how long it takes to respond. What its
+slots allow is measured with %[2]d goroutines that post to the same receiver with a bare
+http.Client. Receivers run in this process, and share its CPUs.`, queueTimeout, receiverSlots))
 	r.table([]string{"queue on", "one client's backlog", "time", "what the slots allow", "share", "budget", "requests per message", "budget"}, shares...)
 	r.table([]string{"queue on", "a client's webhook is repaired and set again", "first delivery", "budget", "last delivery", "what the slots allow", "ratio", "budget"}, repairs...)
 	var rows [][]string
