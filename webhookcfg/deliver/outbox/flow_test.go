@@ -31,13 +31,13 @@ func TestBacklogUsesAllSlots(t *testing.T) {
 					first, last := w.await(n, time.Hour)
 					ideal := takes * time.Duration(n) / 4
 					share := float64(ideal) / float64(last-first+takes)
-					t.Logf("share %.3f, first after %v, calls %v", share, first, w.db.calls)
+					t.Logf("share %.3f, first after %v, calls %v", share, first, w.db.counted())
 					if share < 0.95 {
 						t.Errorf("share of the slots: %.3f, want 0.95", share)
 					}
 					p.stop()
-					if len(w.arrivals) != n {
-						t.Errorf("%d arrivals, want %d", len(w.arrivals), n)
+					if got := w.arrived(); got != n {
+						t.Errorf("%d arrivals, want %d", got, n)
 					}
 				})
 			})
@@ -123,7 +123,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 				healthy = true
 				failed := len(w.arrivals)
 				w.mu.Unlock()
-				t.Log("calls while paused:", w.db.calls)
+				t.Log("calls while paused:", w.db.counted())
 				w.set("a", "", "93.184.0.2:80")
 				set := time.Now()
 				if err := nodes[len(nodes)-1].box.Wake(t.Context(), "a"); err != nil {
@@ -141,7 +141,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 				}
 				last := time.Since(set)
 				ideal := takes * time.Duration(n) / 4
-				t.Log("calls:", w.db.calls)
+				t.Log("calls:", w.db.counted())
 				t.Logf("%d failures, first after %v, last after %.2f of the ideal %v", failed, first, float64(last)/float64(ideal), ideal)
 				if first > time.Second || last > ideal*12/10 {
 					t.Errorf("first after %v, last after %v, want a second and %v", first, last, ideal*12/10)
@@ -248,9 +248,9 @@ func TestBurstDelaysNobody(t *testing.T) {
 		if len(took) < 2 || took[0] > 200*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		calls := w.db.calls["waiting"]
+		calls := w.db.counted()["waiting"]
 		time.Sleep(10 * time.Minute)
-		t.Log("reads in ten minutes:", w.db.calls["waiting"]-calls)
+		t.Log("reads in ten minutes:", w.db.counted()["waiting"]-calls)
 	})
 }
 
@@ -276,7 +276,7 @@ func TestOrder(t *testing.T) {
 		}
 		w.await(n, time.Hour)
 		got := make(map[string][]string)
-		for _, a := range w.arrivals {
+		for _, a := range w.all() {
 			entity, _, _ := strings.Cut(a.id, "-")
 			got[entity] = append(got[entity], a.id)
 		}
@@ -310,7 +310,7 @@ func TestOrderAfterATakeover(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		last, seen := int64(0), make(map[string]bool)
-		for _, a := range w.arrivals {
+		for _, a := range w.all() {
 			var i int64
 			_, _ = fmt.Sscanf(a.id, "m%d", &i)
 			if i < last && !seen[a.id] {

@@ -45,6 +45,13 @@ func newMemory() *memory {
 	}
 }
 
+// counted returns how often each call was made.
+func (db *memory) counted() map[string]int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return maps.Clone(db.calls)
+}
+
 // enqueue is a committed Enqueue.
 func (db *memory) enqueue(client, entity, id string) {
 	db.mu.Lock()

@@ -101,7 +101,7 @@ func TestStop(t *testing.T) {
 		if got := w.arrived(); got != n {
 			t.Errorf("%d arrivals, want %d", got, n)
 		}
-		if most := w.most["93.184.0.2:80"]; most > 4 {
+		if most := w.mostAt("93.184.0.2:80"); most > 4 {
 			t.Errorf("%d requests at a time, want 4", most)
 		}
 	})
@@ -173,9 +173,7 @@ func TestIdle(t *testing.T) {
 		defer p.stop()
 		time.Sleep(time.Minute)
 		count := func() (n int) {
-			w.db.mu.Lock()
-			defer w.db.mu.Unlock()
-			for _, calls := range w.db.calls {
+			for _, calls := range w.db.counted() {
 				n += calls
 			}
 			return n
@@ -213,7 +211,7 @@ func TestInOrder(t *testing.T) {
 		time.Sleep(time.Hour)
 		var got []string
 		var last time.Duration // of the other entity
-		for _, a := range w.arrivals {
+		for _, a := range w.all() {
 			if a.id[0] == 'x' {
 				got = append(got, a.id)
 			} else {

@@ -210,8 +210,18 @@ func (w *world) since(sent map[string]time.Duration) (took []time.Duration) {
 	return took
 }
 
-func (w *world) arrived() int {
+func (w *world) arrived() int { return len(w.all()) }
+
+// all returns the arrivals so far.
+func (w *world) all() []arrival {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.arrivals)
+	return slices.Clone(w.arrivals)
+}
+
+// mostAt returns how many requests a receiver had at a time.
+func (w *world) mostAt(address string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most[address]
 }
