@@ -106,6 +106,9 @@ func (d *drain) read(ctx context.Context) bool {
 	if ok && rd.fresh {
 		d.line.fresh = false // what comes from here on is news
 	}
+	if ok {
+		d.line.startRead()
+	}
 	client := d.line.client
 	d.mu.Unlock()
 	if !ok {
@@ -117,6 +120,7 @@ func (d *drain) read(ctx context.Context) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer d.line.endRead()
 	now := time.Now()
 	if err != nil {
 		d.process.warn(ctx, "can't read notifications", err)

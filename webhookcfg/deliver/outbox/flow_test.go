@@ -282,10 +282,20 @@ func TestOrder(t *testing.T) {
 		}
 		for entity := range want {
 			if !slices.Equal(got[entity], want[entity]) {
-				t.Errorf("the notifications of %s arrived in another order", entity)
+				t.Errorf("the notifications of %s arrived in another order: %d of %d, as %v", entity, len(got[entity]), len(want[entity]), firstDifference(got[entity], want[entity]))
 			}
 		}
 	})
+}
+
+// firstDifference returns what stands where two lists start to differ.
+func firstDifference(got, want []string) []string {
+	for i := range got {
+		if i >= len(want) || got[i] != want[i] {
+			return got[max(i-2, 0):min(i+4, len(got))]
+		}
+	}
+	return nil
 }
 
 // TestOrderAfterATakeover: what a killed process had read goes out before what it hadn't.

@@ -61,6 +61,8 @@ type line struct {
 	stuck   *receiver // had no room for a fresh one
 	unseen  int       // fresh ones in memory
 	parking int       // of them, those that wait to be written as seen
+
+	settled map[int64]bool // written since the read under way started; nil if there's none
 }
 
 // Notifications wait in two zones: those without an attempt, and retries.
@@ -298,7 +300,7 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 	more := len(rows) >= limit
 	l.stuck = nil
 	for _, row := range rows {
-		if l.held[row.seq] != nil {
+		if l.isKnown(row.seq) {
 			continue
 		}
 		at := l.routes[row.entity]
@@ -430,7 +432,7 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 		l.again[zone] = next
 	}
 	for _, row := range rows {
-		if l.held[row.seq] != nil {
+		if l.isKnown(row.seq) {
 			continue
 		}
 		at := l.routes[row.entity]
@@ -631,6 +633,9 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 		if m == nil {
 			continue
 		}
+		if l.settled != nil {
+			l.settled[o.Seq] = true
+		}
 		if m.unseen {
 			m.unseen = false
 			l.unseen--
@@ -649,6 +654,15 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 		}
 	}
 }
+
+// startRead starts to remember what is written while a read is under way. What it returns can
+// be from before that.
+func (l *line) startRead() { l.settled = make(map[int64]bool) }
+
+func (l *line) endRead() { l.settled = nil }
+
+// isKnown reports whether the row of a read is in memory, or was while the read was under way.
+func (l *line) isKnown(seq int64) bool { return l.held[seq] != nil || l.settled[seq] }
 
 // read is what to read next from the tables.
 type read struct {

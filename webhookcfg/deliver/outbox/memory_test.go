@@ -14,6 +14,7 @@ import (
 // and takes a time.
 type memory struct {
 	takes time.Duration // each call
+	lag   time.Duration // from when a read sees the tables to when its rows arrive
 
 	mu        sync.Mutex
 	messages  map[int64]*stored
@@ -251,8 +252,10 @@ func (s *session) fresh(ctx context.Context, client string, limit int) ([]row, e
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	return s.rows(client, stateFresh, position{}, limit), nil
+	rows := s.rows(client, stateFresh, position{}, limit)
+	unlock()
+	wait(ctx, s.lag)
+	return rows, nil
 }
 
 func (s *session) waiting(ctx context.Context, client string, from position, limit int) ([]row, error) {
@@ -260,8 +263,10 @@ func (s *session) waiting(ctx context.Context, client string, from position, lim
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	return s.rows(client, stateWaiting, from, limit), nil
+	rows := s.rows(client, stateWaiting, from, limit)
+	unlock()
+	wait(ctx, s.lag)
+	return rows, nil
 }
 
 func (s *session) body(ctx context.Context, seq int64) ([]byte, error) {

@@ -226,3 +226,26 @@ func TestInOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowRead: a notification that a read has found, and that is delivered and written down
+// before the read has ended, isn't sent again.
+func TestSlowRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 300
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond}))
+		w.db.lag = 200 * time.Millisecond
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		for i := range n {
+			w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+			time.Sleep(10 * time.Millisecond)
+		}
+		for w.db.waitingNow() > 0 {
+			time.Sleep(time.Second)
+		}
+		if got := w.arrived(); got != n {
+			t.Errorf("%d arrivals, want %d", got, n)
+		}
+	})
+}
