@@ -22,7 +22,7 @@ PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is
 # C translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
 # tenfold and more, and other tests run the same code of this repository with it.
-RACELESS  := /\(bench\|sqlite\|etcd\|admin\|operator\|programs\|caddy\)$$
+RACELESS  := /\(bench\|outbox\|sqlite\|etcd\|admin\|operator\|programs\|caddy\)$$
 # AGAIN are the flags with which gotestsum runs a failed test once more, and prints both
 # results. It is for tests of third-party servers, whose timing matters.
 AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
