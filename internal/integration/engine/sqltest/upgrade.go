@@ -52,8 +52,12 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 	stop := make(chan struct{})
 	running, ctx := errgroup.WithContext(t.Context())
 	for n := range 3 {
-		st := open()
-		running.Go(func() error { return runUntil(ctx, stop, st, fmt.Sprint("running-", n)) })
+		st, client := open(), fmt.Sprint("running-", n)
+		// A store reads the version at its first call, so this one is before the later version.
+		if _, err := st.Resolve(ctx, client, "e1"); err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() error { return runUntil(ctx, stop, st, client) })
 	}
 	var starting errgroup.Group
 	for n := range 6 {
