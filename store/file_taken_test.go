@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // A taking gives the name of the file of an open store to nothing, or to another file.
@@ -104,6 +108,80 @@ func (f *findings) playTaken(r *run, what string, isGivenBack bool, copied *[]by
 func TestFileTakenAtEveryCall(t *testing.T) {
 	t.Parallel()
 	enumeration(enumerateTakings).report(t, "a file taken from an open store")
+}
+
+// TestRefusedChangeInMovedDirectory refuses changes while a store's directory is elsewhere.
+// If the process ends before the directory is back, the change that noticed it can be in the
+// file, but no later one. If it ends afterwards, no refused change is in the file.
+func TestRefusedChangeInMovedDirectory(t *testing.T) {
+	for name, test := range map[string]struct{ isBack, isKilled bool }{
+		"closed elsewhere": {},
+		"killed elsewhere": {isKilled: true},
+		"closed back":      {isBack: true},
+		"killed back":      {isBack: true, isKilled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { refuseMoved(t, test.isBack, test.isKilled) })
+		})
+	}
+}
+
+func refuseMoved(t *testing.T, isBack, isKilled bool) {
+	parent := t.TempDir()
+	dir, elsewhere := filepath.Join(parent, "dir"), filepath.Join(parent, "elsewhere")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f := openCopy(t, filepath.Join(dir, "log"))
+	kept := model{}
+	for n := range 3 {
+		c := hooktest.Set("acme", entities[n], n)
+		hooktest.Apply(t, f, c)
+		kept.apply(c)
+	}
+	if err := os.Rename(dir, elsewhere); err != nil {
+		t.Skip(err) // the system doesn't move directories with open files
+	}
+	noticed := kept.clone()
+	for n, c := range []webhookcfg.Change{hooktest.SetAll("acme", 4), hooktest.UnsetAll("acme", 5), hooktest.Set("other", "e1", 6)} {
+		time.Sleep(2 * time.Second) // longer than the store waits before it looks, or tries a repair
+		if err := f.Apply(t.Context(), c); !errors.Is(err, store.ErrReadOnly) {
+			t.Fatalf("change %d: %v", n, err)
+		}
+		if n == 0 {
+			noticed.apply(c)
+		}
+		if got := observe(f, clients...); got != kept.String() {
+			t.Errorf("after change %d was refused, the store has\n%s", n, got)
+		}
+	}
+	legal := []string{kept.String(), noticed.String()}
+	if isBack {
+		if err := os.Rename(elsewhere, dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := f.Err(); err != nil {
+			t.Errorf("after the directory was back: %v", err)
+		}
+		elsewhere, legal = dir, legal[:1]
+	}
+	after := filepath.Join(parent, "after")
+	if !isKilled {
+		if err := f.Close(); errors.Is(err, store.ErrReadOnly) == isBack {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(elsewhere, "log"))
+	if err == nil {
+		err = os.WriteFile(after, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := observe(openCopy(t, after), clients...); !slices.Contains(legal, got) {
+		t.Errorf("the file has\n%s\nwant one of\n%s", got, legal)
+	}
 }
 
 // enumerateOpeners opens the file a second time at each file call of a script: under its
