@@ -13,7 +13,6 @@ need() {
 need nodejs node --version
 need npm npm --version
 need default-jdk-headless javac --version
-need "php-cli php-curl" php -r 'curl_init() or exit(1);'
 need "python3 python3-requests" python3 -c 'import requests'
 need curl curl --version
 need "chromium fonts-dejavu-core" chromium --version

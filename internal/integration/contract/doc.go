@@ -1,15 +1,13 @@
 // Package contract tests the handler, its OpenAPI document and third-party clients against
 // each other.
 //
-//   - Two third-party validators check the requests and responses of a large table against
-//     the document. They must find faults in altered documents and altered handlers.
+//   - A third-party validator checks the requests and responses of a large table against the
+//     document. It must find faults in altered documents and altered handlers.
 //   - Requests are generated that the document's schemas forbid. The handler must refuse each
 //     with the error that the interface specifies.
 //   - A generated client calls every operation.
 //   - The reference library of Standard Webhooks in Go verifies the requests of package
 //     deliver, and responds to its challenge. The libraries in JavaScript, Python and Java do
 //     the same.
-//   - Linters, a validating proxy and clients in other languages run against the example
-//     server.
 //   - Package mounttest checks proxies in JavaScript.
 package contract
