@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -33,17 +32,6 @@ func (d *drain) hasFresh() bool {
 	d.mu.Unlock()
 	signal(d.kick)
 	return news
-}
-
-// wake says that a webhook was set.
-func (d *drain) wake() {
-	d.mu.Lock()
-	now := time.Now()
-	d.line.wake(now, staleness)
-	d.awake = true
-	d.recheck = now.Add(staleness / 16)
-	d.mu.Unlock()
-	signal(d.kick)
 }
 
 // run drains the line until it's given back or the process ends.
@@ -81,103 +69,6 @@ func (d *drain) startAll(ctx context.Context) {
 		}
 		d.process.attempts.Go(func() { d.attempts(ctx, m) })
 	}
-}
-
-// recheckWebhooks repeats a wake, since the sender's view of the webhooks may lag behind what
-// was set.
-func (d *drain) recheckWebhooks(now time.Time) {
-	if d.recheck.IsZero() || now.Before(d.recheck) {
-		return
-	}
-	ahead := d.line.ahead
-	if left := ahead.Sub(now); left > 0 {
-		d.line.wake(now, left)
-		d.recheck = now.Add(max(staleness-left, staleness/16))
-	} else {
-		d.recheck = time.Time{}
-	}
-}
-
-// read reads what the line needs next. It reports whether it did.
-func (d *drain) read(ctx context.Context) bool {
-	d.mu.Lock()
-	rd, ok := d.line.nextRead(time.Now())
-	ok = ok && !d.stopped
-	if ok && rd.fresh {
-		d.line.fresh = false // what comes from here on is news
-	}
-	if ok {
-		d.line.startRead()
-	}
-	client := d.line.client
-	d.mu.Unlock()
-	if !ok {
-		return false
-	}
-	rows, err := d.process.rows(ctx, client, rd)
-	if err == nil && !d.lookUp(ctx, rows) {
-		err = errUnavailable
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.line.endRead()
-	now := time.Now()
-	if err != nil {
-		d.process.warn(ctx, "can't read notifications", err)
-		d.line.fresh = d.line.fresh || rd.fresh
-		d.line.resume = now.Add(jitter(time.Second))
-		return false
-	}
-	if rd.fresh {
-		news := d.line.fresh
-		seen := d.line.addFresh(rows, rd.limit, rd.past, now)
-		d.line.fresh = d.line.fresh || news
-		d.write(seen)
-	} else {
-		d.line.addWaiting(rd.from, rows, rd.limit, now)
-	}
-	return true
-}
-
-// rows reads notifications. Only a few lines do so at a time, which leaves connections to what
-// renews the lease, looks and writes.
-func (p *process) rows(ctx context.Context, client string, rd read) ([]row, error) {
-	select {
-	case p.reading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-p.reading }()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if rd.fresh {
-		return p.queue.fresh(ctx, client, rd.limit)
-	}
-	return p.queue.waiting(ctx, client, rd.from, rd.limit)
-}
-
-var errUnavailable = errors.New("outbox: the webhooks of the client can't be looked up")
-
-// lookUp finds the receivers of rows.
-func (d *drain) lookUp(ctx context.Context, rows []row) bool {
-	d.mu.Lock()
-	d.line.forget()
-	entities := d.line.unrouted(rows, time.Now())
-	d.mu.Unlock()
-	for _, entity := range entities {
-		r := d.process.sender.Lookup(ctx, d.line.client, entity)
-		if r.Outcome == deliver.Deferred {
-			return false
-		}
-		d.mu.Lock()
-		hostport := r.Receiver()
-		if r.Outcome != 0 {
-			hostport = "" // the attempt says why
-		}
-		d.line.route(entity, hostport, r.Webhook.Since, time.Now())
-		d.mu.Unlock()
-	}
-	return true
 }
 
 // write hands outcomes over to the process, with the line locked.
@@ -325,26 +216,3 @@ func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 }
 
 var unavailable = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable}
-
-// outcomeOf returns what to write after an attempt. The End is nil if there's to be another.
-func (p *process) outcomeOf(client string, m *message, r deliver.Result, now time.Time) (outcome, *End) {
-	attempts := m.attempts
-	if r.Outcome != deliver.Undeliverable || r.Reason == deliver.ReasonGone {
-		attempts++
-	}
-	o := outcome{Seq: m.seq, Attempts: attempts, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
-	decision := p.options.Schedule.Next(attempts, r)
-	state := GivenUp
-	switch {
-	case decision.Action == deliver.Retry:
-		o.State, o.Delay = stateWaiting, max(decision.Delay.Microseconds(), 1)
-		return o, nil
-	case r.Outcome == deliver.Delivered:
-		o.State, state = stateDelivered, Delivered
-	case decision.Action == deliver.Done:
-		o.State, state = stateDropped, Dropped
-	default:
-		o.State = stateGivenUp
-	}
-	return o, &End{Client: client, State: state, Reason: r.Reason, Attempts: attempts, Took: m.age + now.Sub(m.taken)}
-}

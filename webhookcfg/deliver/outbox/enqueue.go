@@ -36,6 +36,8 @@ var ErrInvalid = errors.New("outbox: invalid notification")
 
 const maxName = 1024 // as in sqlstore
 
+const maxExpected = 1000
+
 // Enqueue adds a notification in your transaction. It's sent once the transaction has been
 // committed, and never if it's rolled back. It's a single INSERT, and transactions never wait
 // for each other, unless they enqueue the same ID for the same client.
@@ -115,8 +117,6 @@ func (o *Outbox) expect(client string) {
 	signal(o.enqueuing)
 }
 
-const maxExpected = 1000
-
 // expects returns how long ago the last notification was enqueued whose commit we may not
 // have seen.
 func (o *Outbox) expects(now time.Time) (ago time.Duration, ok bool) {
@@ -130,4 +130,12 @@ func (o *Outbox) expects(now time.Time) (ago time.Duration, ok bool) {
 		}
 	}
 	return ago, ok
+}
+
+func (t *tables) insert(n Notification) (string, []any) {
+	s := t.queries.insert
+	return s.text, s.args(values{
+		"client": []byte(n.Client), "entity": []byte(n.Entity), "id": n.Message.ID,
+		"type": n.Message.ContentType, "body": n.Message.Body,
+	})
 }

@@ -10,37 +10,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 const (
 	// callTimeout is for a call of the database. Locks in the database, and not the time,
 	// keep it from being too late.
 	callTimeout = 15 * time.Second
-	maxReads    = 4 // at a time
-
-	// lease is how long a process has its lines after its last sign of life. It renews the
-	// lease four times as often, and starts nothing in its last quarter.
-	lease = 3500 * time.Millisecond
-	// flushWait is how long outcomes wait for others, so that all are written together.
-	flushWait = 50 * time.Millisecond
-	maxBatch  = 1000 // outcomes
-
-	// A process looks for work often if it has just found some, and less and less otherwise.
-	minPoll = 2 * time.Millisecond
-	maxPoll = 150 * time.Millisecond
-	// expectFor is how long a process looks often after an Enqueue.
-	expectFor = 100 * time.Millisecond
-	pollLimit = 200
 
 	// hold is how long a process keeps a line without work. The next notification then needs
 	// no claim.
 	hold = 5 * time.Second
 	// slice is how long a line may be drained while others wait.
 	slice = 5 * time.Second
-	// staleness is how long the sender's view of the webhooks may lag after a wake.
-	staleness = 15 * time.Second
 )
 
 // process is one identity of Run. It ends when its lease is lost.
@@ -68,13 +49,6 @@ type process struct {
 	underWay atomic.Int64
 	attempts sync.WaitGroup
 	drains   sync.WaitGroup
-}
-
-// pending is an outcome to be written.
-type pending struct {
-	outcome
-	drain *drain
-	end   *End
 }
 
 func newProcess(o *Outbox) *process {
@@ -210,260 +184,11 @@ func (p *process) run(ctx context.Context) {
 	background.Wait()
 }
 
-// extended records that the lease was extended by a call that started at a time.
-func (p *process) extended(start time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := start.Add(lease * 3 / 4); until.After(p.valid) {
-		p.valid = until
-	}
-}
-
-// mayStart reports whether an attempt may start: the lease is certainly valid.
-func (p *process) mayStart() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.lost && time.Now().Before(p.valid)
-}
-
-func (p *process) isLost() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
-}
-
-func (p *process) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.lost {
-		p.lost = true
-		close(p.expired)
-	}
-}
-
-// keepLease renews the lease.
-func (p *process) keepLease(ctx context.Context) {
-	for wait(ctx, lease/4) {
-		p.mu.Lock()
-		left := time.Until(p.valid)
-		p.mu.Unlock()
-		if left > lease/2 {
-			continue // a write has renewed it
-		}
-		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, lease)
-		err := p.queue.renew(call, p.id, lease)
-		cancel()
-		switch {
-		case err == nil:
-			p.extended(start)
-		case errors.Is(err, errLost):
-			p.lose()
-			return
-		default:
-			p.warn(ctx, "can't renew the lease", err)
-		}
-	}
-}
-
-// hint says that clients have fresh notifications.
-func (p *process) hint(clients []string) {
-	p.mu.Lock()
-	var held []*drain
-	wake := false
-	for _, client := range clients {
-		if d := p.lines[client]; d != nil {
-			held = append(held, d)
-		} else {
-			p.hinted[client] = true
-			wake = true
-		}
-	}
-	p.mu.Unlock()
-	for _, d := range held {
-		d.hasFresh()
-	}
-	if wake {
-		signal(p.hints)
-	}
-}
-
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// look finds and claims lines until polling ends.
-func (p *process) look(polling, work context.Context) {
-	after := ""
-	lastFound := time.Now()
-	next := time.Now()
-	for {
-		timer := time.NewTimer(time.Until(next))
-		hinted, expects := false, false
-		select {
-		case <-polling.Done():
-			timer.Stop()
-			return
-		case <-p.hints:
-			hinted = true
-		case <-p.enqueuing:
-			expects = true
-		case <-timer.C:
-		}
-		timer.Stop()
-		if expects {
-			if !wait(polling, minPoll/2) {
-				return
-			}
-			if _, ok := p.expects(time.Now()); !ok {
-				continue // it has been committed, and we were told
-			}
-		}
-		if !p.mayStart() {
-			next = time.Now().Add(maxPoll)
-			continue
-		}
-		if hinted {
-			p.claim(polling, work, p.takeHints())
-			continue
-		}
-		f, err := p.queue.poll(polling, p.id, after, pollLimit)
-		if err != nil {
-			p.warn(polling, "can't look for notifications", err)
-			next, after = time.Now().Add(jitter(time.Second)), ""
-			continue
-		}
-		after = ""
-		if f.more {
-			after = f.last
-		}
-		if f.expired {
-			n, err := p.queue.bury(polling, p.id)
-			p.warn(polling, "can't take over from a process that has ended", err)
-			if n > 0 {
-				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
-			}
-		}
-		news := p.distribute(polling, work, f)
-		now := time.Now()
-		switch {
-		case f.more:
-			lastFound, next = now, now
-			continue
-		case news:
-			lastFound = now
-		}
-		quiet := now.Sub(lastFound)
-		if ago, ok := p.expects(now); ok {
-			quiet = min(quiet, ago)
-		}
-		next = now.Add(min(max(quiet/8, minPoll), maxPoll))
-	}
-}
-
-func (p *process) takeHints() (clients []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for client := range p.hinted {
-		clients = append(clients, client)
-	}
-	clear(p.hinted)
-	return clients
-}
-
-// distribute acts on what a poll found. It reports whether that was news.
-func (p *process) distribute(polling, work context.Context, f found) (news bool) {
-	var claims []string
-	p.mu.Lock()
-	held := make(map[*drain]bool)
-	for _, client := range f.fresh {
-		if d := p.lines[client]; d != nil {
-			held[d] = false
-		} else {
-			claims = append(claims, client)
-		}
-	}
-	for _, client := range f.woken {
-		if d := p.lines[client]; d != nil {
-			held[d] = true
-		}
-	}
-	for _, client := range f.due {
-		if p.lines[client] == nil {
-			claims = append(claims, client)
-		}
-	}
-	p.mu.Unlock()
-	for d, woken := range held {
-		if woken {
-			d.wake()
-			news = true
-		} else if d.hasFresh() {
-			news = true
-		}
-	}
-	return p.claim(polling, work, claims) || news
-}
-
-// claim claims lines as long as there are turns, and starts to drain them.
-func (p *process) claim(polling, work context.Context, clients []string) bool {
-	p.mu.Lock()
-	free := p.options.Clients - p.active
-	p.scarce = len(clients) > free
-	p.mu.Unlock()
-	clients = clients[:max(0, min(len(clients), free, pollLimit))]
-	if len(clients) == 0 {
-		return false
-	}
-	start := time.Now()
-	call, cancel := context.WithTimeout(polling, callTimeout)
-	defer cancel()
-	all, err := p.queue.claim(call, p.id, lease, clients)
-	if errors.Is(err, errLost) {
-		p.lose()
-	}
-	if err != nil {
-		p.warn(polling, "can't claim clients", err)
-		return false
-	}
-	p.extended(start)
-	for _, c := range all {
-		p.start(work, c)
-	}
-	return len(all) > 0
-}
-
-func (p *process) start(ctx context.Context, c claimed) {
-	now := time.Now()
-	l := newLine(c.client, p.sender.PerClient(c.client), p.options.Order)
-	l.known = func(hostport string) deliver.Receiver { return p.sender.Receiver(c.client, hostport) }
-	l.fresh = true
-	for _, s := range c.pauses {
-		l.pauses[s.HostPort] = s
-		p.sender.Restore(deliver.Receiver{
-			Client: c.client, HostPort: s.HostPort, Failures: s.Failures,
-			PausedUntil: s.Until, Pause: time.Duration(s.Length) * time.Microsecond, Since: s.Since,
-		})
-	}
-	if c.left < never/2000 {
-		l.rescan = now.Add(c.left)
-	}
-	d := &drain{process: p, kick: make(chan struct{}, 1), line: l, claimed: now}
-	if l.order == InOrder {
-		l.again[zoneRetry] = &position{due: 1}
-	}
-	if c.left < -time.Hour { // it was woken: due is zero
-		l.wake(now, staleness)
-		l.rescan = time.Time{}
-	}
-	p.mu.Lock()
-	p.lines[c.client] = d
-	p.active++
-	p.mu.Unlock()
-	p.drains.Go(func() { d.run(ctx) })
 }
 
 // stopDrains makes all drains start nothing more.

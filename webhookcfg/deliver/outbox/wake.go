@@ -3,7 +3,12 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 )
+
+// staleness is how long the sender's view of the webhooks may lag after a wake.
+const staleness = 15 * time.Second
 
 // Wake sends what waits for a client at once, wherever its webhook now leads: call it when the
 // client has set or unset a webhook, and when you know that a receiver works again. It's one
@@ -36,4 +41,64 @@ func (o *Outbox) Wake(ctx context.Context, client string) error {
 		p.hint([]string{client})
 	}
 	return nil
+}
+
+// wake reacts to a webhook that was set, or to anything else that may have changed where
+// notifications go. It costs the same whatever waits.
+func (l *line) wake(now time.Time, staleness time.Duration) {
+	clear(l.routes)
+	l.ahead = now.Add(staleness)
+	for _, r := range l.receivers {
+		r.blocked = time.Time{} // the next attempt asks the sender, who knows about the pause
+		l.release(r)
+		r.skipped = [2]*position{}
+		l.settle(r, now)
+	}
+	l.again = [2]*position{{}, {due: 1}}
+	l.resume, l.lookAt = time.Time{}, time.Time{}
+}
+
+// release forgets the queued messages of a receiver. They stay in the tables.
+func (l *line) release(r *receiver) {
+	for _, m := range slices.Clone(r.queue) {
+		if l.order == AnyOrder {
+			l.drop(m)
+			continue
+		}
+		for _, m := range slices.Backward(slices.Clone(l.entities[m.entity].messages)) {
+			l.drop(m)
+		}
+	}
+}
+
+// wake says that a webhook was set.
+func (d *drain) wake() {
+	d.mu.Lock()
+	now := time.Now()
+	d.line.wake(now, staleness)
+	d.awake = true
+	d.recheck = now.Add(staleness / 16)
+	d.mu.Unlock()
+	signal(d.kick)
+}
+
+// recheckWebhooks repeats a wake, since the sender's view of the webhooks may lag behind what
+// was set.
+func (d *drain) recheckWebhooks(now time.Time) {
+	if d.recheck.IsZero() || now.Before(d.recheck) {
+		return
+	}
+	ahead := d.line.ahead
+	if left := ahead.Sub(now); left > 0 {
+		d.line.wake(now, left)
+		d.recheck = now.Add(max(staleness-left, staleness/16))
+	} else {
+		d.recheck = time.Time{}
+	}
+}
+
+// wake makes the line of a client due, whoever has it.
+func (t *tables) wake(ctx context.Context, client string) error {
+	_, err := exec(ctx, t.db, t.queries.wake, values{"client": []byte(client)})
+	return err
 }

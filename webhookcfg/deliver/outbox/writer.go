@@ -6,6 +6,35 @@ import (
 	"time"
 )
 
+const (
+	// flushWait is how long outcomes wait for others, so that all are written together.
+	flushWait = 50 * time.Millisecond
+	maxBatch  = 1000 // outcomes
+)
+
+// batch is what a process writes at once.
+type batch struct {
+	outcomes []outcome
+	lines    []lineUpdate
+}
+
+// lineUpdate is what a process writes about a line that it has.
+type lineUpdate struct {
+	client   string
+	giveBack bool
+	awake    bool          // it was woken, and knows
+	due      time.Duration // from now, if it's given back
+	pauses   []pause
+	drain    *drain
+}
+
+// pending is an outcome to be written.
+type pending struct {
+	outcome
+	drain *drain
+	end   *End
+}
+
 // add hands over an outcome to be written.
 func (p *process) add(o pending) {
 	p.mu.Lock()

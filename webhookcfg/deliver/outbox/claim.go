@@ -1,0 +1,152 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// claimed is a line that was claimed.
+type claimed struct {
+	client string
+	left   time.Duration // until it's due
+	pauses []pause
+}
+
+// claim claims lines as long as there are turns, and starts to drain them.
+func (p *process) claim(polling, work context.Context, clients []string) bool {
+	p.mu.Lock()
+	free := p.options.Clients - p.active
+	p.scarce = len(clients) > free
+	p.mu.Unlock()
+	clients = clients[:max(0, min(len(clients), free, pollLimit))]
+	if len(clients) == 0 {
+		return false
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(polling, callTimeout)
+	defer cancel()
+	all, err := p.queue.claim(call, p.id, lease, clients)
+	if errors.Is(err, errLost) {
+		p.lose()
+	}
+	if err != nil {
+		p.warn(polling, "can't claim clients", err)
+		return false
+	}
+	p.extended(start)
+	for _, c := range all {
+		p.start(work, c)
+	}
+	return len(all) > 0
+}
+
+func (p *process) start(ctx context.Context, c claimed) {
+	now := time.Now()
+	l := newLine(c.client, p.sender.PerClient(c.client), p.options.Order)
+	l.known = func(hostport string) deliver.Receiver { return p.sender.Receiver(c.client, hostport) }
+	l.fresh = true
+	for _, s := range c.pauses {
+		l.pauses[s.HostPort] = s
+		p.sender.Restore(deliver.Receiver{
+			Client: c.client, HostPort: s.HostPort, Failures: s.Failures,
+			PausedUntil: s.Until, Pause: time.Duration(s.Length) * time.Microsecond, Since: s.Since,
+		})
+	}
+	if c.left < never/2000 {
+		l.rescan = now.Add(c.left)
+	}
+	d := &drain{process: p, kick: make(chan struct{}, 1), line: l, claimed: now}
+	if l.order == InOrder {
+		l.again[zoneRetry] = &position{due: 1}
+	}
+	if c.left < -time.Hour { // it was woken: due is zero
+		l.wake(now, staleness)
+		l.rescan = time.Time{}
+	}
+	p.mu.Lock()
+	p.lines[c.client] = d
+	p.active++
+	p.mu.Unlock()
+	p.drains.Go(func() { d.run(ctx) })
+}
+
+// in returns a list of placeholders, and the arguments for it. The number of placeholders is
+// a power of two, so that drivers needn't prepare many different statements.
+func (t *tables) in(clients []string, before int) (list string, args []any) {
+	n := placeholders(len(clients))
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if t.dialect.numbered {
+			b.WriteString("$" + strconv.Itoa(before+i+1))
+		} else {
+			b.WriteByte('?')
+		}
+		args = append(args, []byte(clients[min(i, len(clients)-1)]))
+	}
+	return b.String(), args
+}
+
+func placeholders(n int) int {
+	m := 1
+	for m < n {
+		m *= 2
+	}
+	return m
+}
+
+// claim creates the missing lines, locks those that nobody has and takes them.
+func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clients []string) (all []claimed, err error) {
+	slices.Sort(clients) // against deadlocks
+	err = t.fenced(ctx, me, lease, func(tx *sql.Tx) error {
+		all = all[:0]
+		list, args := t.in(clients, 0)
+		s := t.dialect.compile(t.prefix, `SELECT client, due - {now}, pauses FROM {line} WHERE owner = 0 AND client IN (`+list+`)`+t.dialect.lockRows)
+		create := t.dialect.compile(t.prefix, t.dialect.insertOnce+` INTO {line} (client, owner, due, pauses) VALUES (`+
+			strings.ReplaceAll(list, ",", ",0,"+strconv.Itoa(never)+",''),(")+`,0,`+strconv.Itoa(never)+`,'')`+t.dialect.onConflict)
+		if _, err := tx.ExecContext(ctx, create.text, args...); err != nil {
+			return err
+		}
+		var names []string
+		err := queryText(ctx, tx, s.text, args, func(rows *sql.Rows) error {
+			var client []byte
+			var left int64
+			var pauses string
+			if err := rows.Scan(&client, &left, &pauses); err != nil {
+				return err
+			}
+			c := claimed{client: string(client), left: micros(left)}
+			if pauses != "" {
+				if err := json.Unmarshal([]byte(pauses), &c.pauses); err != nil {
+					return fmt.Errorf("outbox: pauses of a line: %w", err)
+				}
+			}
+			all, names = append(all, c), append(names, c.client)
+			return nil
+		})
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		list, args = t.in(names, 0)
+		take := t.dialect.compile(t.prefix, `UPDATE {line} SET owner = `+strconv.FormatInt(me, 10)+`, due = `+strconv.Itoa(never)+` WHERE client IN (`+list+`)`)
+		_, err = tx.ExecContext(ctx, take.text, args...)
+		return err
+	})
+	return all, err
+}
+
+// micros converts the database's microseconds. Times far away stay so.
+func micros(n int64) time.Duration {
+	return time.Duration(max(min(n, never/1000), -never/1000)) * time.Microsecond
+}

@@ -1,0 +1,99 @@
+package outbox
+
+import "time"
+
+// receiver is a host and port that the client's webhooks lead to.
+type receiver struct {
+	hostport string
+	queue    []*message
+	held     int // queued, under way, or waiting for another one of the entity
+	underway int
+	limit    int
+	blocked  time.Time    // nothing starts before
+	since    time.Time    // when the latest of its webhooks was set
+	skipped  [2]*position // the first one in the tables that isn't in memory, for each zone
+	inTurn   bool
+}
+
+// receiver returns the receiver of a route. It isn't blocked by a pause from before the webhook
+// was set.
+func (l *line) receiver(to route) *receiver {
+	r := l.receivers[to.hostport]
+	if r == nil {
+		r = &receiver{hostport: to.hostport, limit: l.perClient}
+		if to.hostport != "" {
+			k := l.known(to.hostport)
+			r.limit, r.blocked, r.since = max(k.Limit, 1), k.PausedUntil, k.Since
+		}
+		l.receivers[to.hostport] = r
+	}
+	if to.since.After(r.since) {
+		r.blocked, r.since = time.Time{}, to.since
+	}
+	return r
+}
+
+// settle forgets a receiver that has nothing.
+func (l *line) settle(r *receiver, now time.Time) {
+	if r.held == 0 && r.skipped == [2]*position{} && !r.blocked.After(now) {
+		delete(l.receivers, r.hostport)
+	}
+}
+
+func (l *line) enqueue(m *message) {
+	r := m.receiver
+	r.queue = append(r.queue, m)
+	l.takeTurn(r)
+}
+
+func (l *line) takeTurn(r *receiver) {
+	if !r.inTurn && len(r.queue) > 0 {
+		r.inTurn = true
+		l.turns = append(l.turns, r)
+	}
+}
+
+// next returns the message to send next, and counts it as started; nil if there's none.
+// Receivers take turns.
+func (l *line) next(now time.Time) *message {
+	if now.Before(l.resume) {
+		return nil
+	}
+	for range len(l.turns) {
+		if l.underway >= l.perClient {
+			return nil
+		}
+		r := l.turns[0]
+		l.turns = l.turns[1:]
+		r.inTurn = false
+		if len(r.queue) == 0 {
+			continue
+		}
+		if r.underway >= r.limit || r.blocked.After(now) {
+			continue // it comes back when an attempt ends, or with the time
+		}
+		m := r.queue[0]
+		r.queue = r.queue[1:]
+		m.state = started
+		r.underway++
+		l.underway++
+		l.takeTurn(r)
+		return m
+	}
+	return nil
+}
+
+// end ends the attempt of a message.
+func (l *line) end(m *message) {
+	l.underway--
+	m.receiver.underway--
+	l.takeTurn(m.receiver)
+}
+
+// move brings a message to another receiver.
+func (l *line) move(m *message, to *receiver, now time.Time) {
+	m.receiver.held--
+	l.settle(m.receiver, now)
+	m.receiver = to
+	to.held++
+}

@@ -1,0 +1,191 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"time"
+)
+
+const (
+	// A process looks for work often if it has just found some, and less and less otherwise.
+	minPoll = 2 * time.Millisecond
+	maxPoll = 150 * time.Millisecond
+	// expectFor is how long a process looks often after an Enqueue.
+	expectFor = 100 * time.Millisecond
+	pollLimit = 200
+)
+
+// found is the result of a poll.
+type found struct {
+	due     []string // clients whose line nobody has
+	woken   []string // clients whose line the process has, which were woken
+	fresh   []string // clients with fresh notifications whose line the process or nobody has
+	expired bool     // the lease of a process has ended
+	last    string   // the last client with fresh notifications
+	more    bool     // there are others after it
+}
+
+// hint says that clients have fresh notifications.
+func (p *process) hint(clients []string) {
+	p.mu.Lock()
+	var held []*drain
+	wake := false
+	for _, client := range clients {
+		if d := p.lines[client]; d != nil {
+			held = append(held, d)
+		} else {
+			p.hinted[client] = true
+			wake = true
+		}
+	}
+	p.mu.Unlock()
+	for _, d := range held {
+		d.hasFresh()
+	}
+	if wake {
+		signal(p.hints)
+	}
+}
+
+// look finds and claims lines until polling ends.
+func (p *process) look(polling, work context.Context) {
+	after := ""
+	lastFound := time.Now()
+	next := time.Now()
+	for {
+		timer := time.NewTimer(time.Until(next))
+		hinted, expects := false, false
+		select {
+		case <-polling.Done():
+			timer.Stop()
+			return
+		case <-p.hints:
+			hinted = true
+		case <-p.enqueuing:
+			expects = true
+		case <-timer.C:
+		}
+		timer.Stop()
+		if expects {
+			if !wait(polling, minPoll/2) {
+				return
+			}
+			if _, ok := p.expects(time.Now()); !ok {
+				continue // it has been committed, and we were told
+			}
+		}
+		if !p.mayStart() {
+			next = time.Now().Add(maxPoll)
+			continue
+		}
+		if hinted {
+			p.claim(polling, work, p.takeHints())
+			continue
+		}
+		f, err := p.queue.poll(polling, p.id, after, pollLimit)
+		if err != nil {
+			p.warn(polling, "can't look for notifications", err)
+			next, after = time.Now().Add(jitter(time.Second)), ""
+			continue
+		}
+		after = ""
+		if f.more {
+			after = f.last
+		}
+		if f.expired {
+			n, err := p.queue.bury(polling, p.id)
+			p.warn(polling, "can't take over from a process that has ended", err)
+			if n > 0 {
+				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
+			}
+		}
+		news := p.distribute(polling, work, f)
+		now := time.Now()
+		switch {
+		case f.more:
+			lastFound, next = now, now
+			continue
+		case news:
+			lastFound = now
+		}
+		quiet := now.Sub(lastFound)
+		if ago, ok := p.expects(now); ok {
+			quiet = min(quiet, ago)
+		}
+		next = now.Add(min(max(quiet/8, minPoll), maxPoll))
+	}
+}
+
+func (p *process) takeHints() (clients []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for client := range p.hinted {
+		clients = append(clients, client)
+	}
+	clear(p.hinted)
+	return clients
+}
+
+// distribute acts on what a poll found. It reports whether that was news.
+func (p *process) distribute(polling, work context.Context, f found) (news bool) {
+	var claims []string
+	p.mu.Lock()
+	held := make(map[*drain]bool)
+	for _, client := range f.fresh {
+		if d := p.lines[client]; d != nil {
+			held[d] = false
+		} else {
+			claims = append(claims, client)
+		}
+	}
+	for _, client := range f.woken {
+		if d := p.lines[client]; d != nil {
+			held[d] = true
+		}
+	}
+	for _, client := range f.due {
+		if p.lines[client] == nil {
+			claims = append(claims, client)
+		}
+	}
+	p.mu.Unlock()
+	for d, woken := range held {
+		if woken {
+			d.wake()
+			news = true
+		} else if d.hasFresh() {
+			news = true
+		}
+	}
+	return p.claim(polling, work, claims) || news
+}
+
+func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f found, err error) {
+	steps := 0
+	err = query(ctx, t.db, t.queries.poll, values{"me": me, "after": []byte(after), "limit": limit}, func(rows *sql.Rows) error {
+		var kind int
+		var client []byte
+		var id int64
+		if err := rows.Scan(&kind, &client, &id); err != nil {
+			return err
+		}
+		switch kind {
+		case 1:
+			f.due = append(f.due, string(client))
+		case 2:
+			f.woken = append(f.woken, string(client))
+		case 3:
+			steps++
+			f.last = string(client)
+			if id == 0 || id == me {
+				f.fresh = append(f.fresh, string(client))
+			}
+		case 4:
+			f.expired = true
+		}
+		return nil
+	})
+	f.more = steps >= limit
+	return f, err
+}

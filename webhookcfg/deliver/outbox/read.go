@@ -1,0 +1,331 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+const (
+	// room is how many notifications of a receiver a line holds in memory. That's what
+	// receivers of 10 milliseconds get while the next ones are read.
+	room = 64
+	// page is how many notifications a line reads at a time.
+	page = 128
+	// A line that looks past what it can't send reads more at a time, but waits between the
+	// reads, so that a backlog never takes much of the process.
+	widePage = 512
+	lookWait = 50 * time.Millisecond
+	// keepUnseen is how long a notification in memory stays fresh in the tables. Most are
+	// delivered by then, and need no other write than that.
+	keepUnseen = 100 * time.Millisecond
+)
+
+const maxReads = 4 // at a time
+
+// read is what to read next from the tables.
+type read struct {
+	fresh bool
+	past  bool     // fresh, and look past what there's no room for
+	from  position // if not fresh
+	limit int
+}
+
+// nextRead returns what to read next, and whether there is anything to read now. A read that
+// only looks past a backlog waits for lookAt.
+func (l *line) nextRead(now time.Time) (rd read, ok bool) {
+	if now.Before(l.resume) {
+		return read{}, false
+	}
+	if from := l.again[zoneRetry]; from != nil && l.order == InOrder && l.parking == 0 {
+		return read{from: *from, limit: widePage}, true // others may have to wait for these
+	}
+	if l.parking == 0 {
+		if from := l.refill(now); from != nil {
+			return read{from: *from, limit: page}, true
+		}
+	}
+	// Fresh ones mustn't overtake those that have to be read again.
+	fresh := l.fresh && l.again[zoneFirst] == nil
+	if fresh && l.stuck != nil && l.stuck.held < room/2 && !l.stuck.blocked.After(now) {
+		return read{fresh: true, limit: l.unseen + page}, true
+	}
+	if !l.isHungry(now) {
+		return read{}, false
+	}
+	if fresh && l.stuck == nil {
+		return read{fresh: true, limit: l.unseen + page}, true
+	}
+	if now.Before(l.lookAt) || l.parking > 0 {
+		return read{}, false
+	}
+	if fresh {
+		return read{fresh: true, past: true, limit: l.unseen + widePage}, true
+	}
+	for _, zone := range [...]int{zoneRetry, zoneFirst} {
+		if from := l.again[zone]; from != nil {
+			return read{from: *from, limit: widePage}, true
+		}
+	}
+	return read{}, false
+}
+
+// refill returns the first position that a receiver with room has skipped, or nil.
+func (l *line) refill(now time.Time) (from *position) {
+	for _, r := range l.receivers {
+		if r.held >= room/2 || r.blocked.After(now) {
+			continue
+		}
+		for _, s := range r.skipped {
+			if s != nil && (from == nil || s.compare(*from) < 0) {
+				from = s
+			}
+		}
+	}
+	return from
+}
+
+// isHungry reports whether the client has slots that no message in memory can use.
+func (l *line) isHungry(now time.Time) bool {
+	n := l.underway
+	for _, r := range l.turns {
+		if !r.blocked.After(now) {
+			n += min(len(r.queue), r.limit-r.underway)
+		}
+	}
+	return n < l.perClient
+}
+
+// skip records that a message is in the tables only.
+func (r *receiver) skip(p position) {
+	if s := &r.skipped[p.zone()]; *s == nil || p.compare(**s) < 0 {
+		*s = &p
+	}
+}
+
+// takes reports whether the message at a position can come into memory: there's room, and
+// nothing before it stayed in the tables.
+func (r *receiver) takes(p position, now time.Time) bool {
+	s := r.skipped[p.zone()]
+	return r.held < room && !r.blocked.After(now) && (s == nil || p.compare(*s) < 0)
+}
+
+// addFresh takes in fresh rows, whose receivers must be known. It stops at the first one
+// without room, unless past is set: then it returns those that must be written as seen, so
+// that the next read gets the ones behind them.
+func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen []outcome) {
+	more := len(rows) >= limit
+	l.stuck = nil
+	for _, row := range rows {
+		if l.isKnown(row.seq) {
+			continue
+		}
+		at := l.routes[row.entity]
+		r := l.receiver(at)
+		m := &message{row: row, receiver: r, unseen: true, taken: now}
+		switch {
+		case l.isStalled(row):
+			seen = append(seen, l.parkFresh(m))
+		case r.takes(row.position, now):
+			l.add(m, r)
+		case past:
+			r.skip(row.position)
+			seen = append(seen, l.parkFresh(m))
+		case l.stuck == nil:
+			l.stuck = r
+			more = true
+		}
+	}
+	l.fresh = more
+	if past || l.stuck != nil {
+		l.lookAt = now.Add(lookWait)
+	}
+	return seen
+}
+
+// parkFresh holds a fresh message until it's written as seen, which is the outcome.
+func (l *line) parkFresh(m *message) outcome {
+	m.state = parked
+	l.held[m.seq] = m
+	l.unseen++
+	l.parking++
+	return m.seen()
+}
+
+// seen is the outcome that a message waits.
+func (m *message) seen() outcome {
+	return outcome{Seq: m.seq, State: stateWaiting, Attempts: m.attempts}
+}
+
+// late returns messages that have been in memory for a while, so that they are written as
+// seen.
+func (l *line) late(now time.Time) (seen []outcome) {
+	if l.unseen == l.parking {
+		return nil
+	}
+	for _, m := range l.held {
+		if m.unseen && m.state < ended && now.Sub(m.taken) >= keepUnseen {
+			m.unseen = false
+			l.unseen--
+			seen = append(seen, m.seen())
+		}
+	}
+	return seen
+}
+
+// addWaiting takes in rows that were read from a position. It returns where to read on, or
+// nil if that was the last one that's due.
+func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
+	zone := from.zone()
+	var next *position
+	if len(rows) >= limit {
+		next = &position{rows[len(rows)-1].due, rows[len(rows)-1].seq + 1}
+	}
+	for i, row := range rows {
+		if row.zone() != zone {
+			rows, next = rows[:i], nil
+			break
+		}
+		if row.left > 0 && !l.ahead.After(now) && l.order != InOrder {
+			l.retry = earliest(l.retry, now.Add(row.left))
+			rows, next = rows[:i], nil
+			break
+		}
+	}
+	if len(rows) > 0 {
+		l.lookAt = now.Add(lookWait / 4)
+	}
+	// What the receivers skipped in this range is known now.
+	for _, r := range l.receivers {
+		if s := r.skipped[zone]; s != nil && from.compare(*s) <= 0 && (next == nil || s.compare(*next) < 0) {
+			r.skipped[zone] = nil
+			if next != nil {
+				r.skipped[zone] = next
+			}
+		}
+	}
+	if a := l.again[zone]; a != nil && from.compare(*a) <= 0 {
+		l.again[zone] = next
+	}
+	for _, row := range rows {
+		if l.isKnown(row.seq) {
+			continue
+		}
+		at := l.routes[row.entity]
+		if row.due > 0 && l.order == InOrder {
+			l.stall(row.entity, row.seq)
+		}
+		if row.left > 0 && !(l.ahead.After(now) && at.since.UnixMicro() > row.since) {
+			l.retry = earliest(l.retry, now.Add(row.left))
+			continue
+		}
+		if l.isStalled(row) {
+			continue // it's read again when the first one has ended
+		}
+		r := l.receiver(at)
+		s := r.skipped[zone]
+		if r.held < room && !r.blocked.After(now) && (s == nil || s == next || row.compare(*s) < 0) {
+			l.add(&message{row: row, taken: now}, r)
+		} else {
+			r.skip(row.position)
+		}
+	}
+	for _, r := range l.receivers {
+		l.settle(r, now)
+	}
+}
+
+// startRead starts to remember what is written while a read is under way. What it returns can
+// be from before that.
+func (l *line) startRead() { l.settled = make(map[int64]bool) }
+
+func (l *line) endRead() { l.settled = nil }
+
+// isKnown reports whether the row of a read is in memory, or was while the read was under way.
+func (l *line) isKnown(seq int64) bool { return l.held[seq] != nil || l.settled[seq] }
+
+// read reads what the line needs next. It reports whether it did.
+func (d *drain) read(ctx context.Context) bool {
+	d.mu.Lock()
+	rd, ok := d.line.nextRead(time.Now())
+	ok = ok && !d.stopped
+	if ok && rd.fresh {
+		d.line.fresh = false // what comes from here on is news
+	}
+	if ok {
+		d.line.startRead()
+	}
+	client := d.line.client
+	d.mu.Unlock()
+	if !ok {
+		return false
+	}
+	rows, err := d.process.rows(ctx, client, rd)
+	if err == nil && !d.lookUp(ctx, rows) {
+		err = errUnavailable
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.line.endRead()
+	now := time.Now()
+	if err != nil {
+		d.process.warn(ctx, "can't read notifications", err)
+		d.line.fresh = d.line.fresh || rd.fresh
+		d.line.resume = now.Add(jitter(time.Second))
+		return false
+	}
+	if rd.fresh {
+		news := d.line.fresh
+		seen := d.line.addFresh(rows, rd.limit, rd.past, now)
+		d.line.fresh = d.line.fresh || news
+		d.write(seen)
+	} else {
+		d.line.addWaiting(rd.from, rows, rd.limit, now)
+	}
+	return true
+}
+
+// rows reads notifications. Only a few lines do so at a time, which leaves connections to what
+// renews the lease, looks and writes.
+func (p *process) rows(ctx context.Context, client string, rd read) ([]row, error) {
+	select {
+	case p.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-p.reading }()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if rd.fresh {
+		return p.queue.fresh(ctx, client, rd.limit)
+	}
+	return p.queue.waiting(ctx, client, rd.from, rd.limit)
+}
+
+func (t *tables) fresh(ctx context.Context, client string, limit int) ([]row, error) {
+	return t.rows(ctx, t.queries.fresh, values{"client": []byte(client), "limit": limit})
+}
+
+func (t *tables) waiting(ctx context.Context, client string, from position, limit int) ([]row, error) {
+	return t.rows(ctx, t.queries.waiting, values{"client": []byte(client), "due": from.due, "seq": from.seq, "limit": limit})
+}
+
+func (t *tables) rows(ctx context.Context, s statement, v values) (all []row, err error) {
+	err = query(ctx, t.db, s, v, func(rows *sql.Rows) error {
+		var r row
+		var entity []byte
+		var left, age int64
+		if err := rows.Scan(&r.seq, &r.due, &entity, &r.id, &r.contentType, &r.body, &r.attempts, &left, &r.since, &age); err != nil {
+			return err
+		}
+		r.entity, r.left, r.age = string(entity), micros(left), micros(age)
+		all = append(all, r)
+		return nil
+	})
+	return all, err
+}
+
+func (t *tables) body(ctx context.Context, seq int64) (body []byte, err error) {
+	err = query(ctx, t.db, t.queries.body, values{"seq": seq}, func(rows *sql.Rows) error { return rows.Scan(&body) })
+	return body, err
+}
