@@ -30,32 +30,28 @@ type Attempt struct {
 // webhook has a later Since than the webhooks that failed there.
 func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*Attempt, Result) {
 	start := time.Now()
-	hook, r, ok := s.resolve(ctx, client, entity, m)
-	if !ok {
-		if r.Outcome == Undeliverable {
-			return nil, s.report(ctx, client, entity, m.ID, r, start, start)
-		}
-		r.Duration = time.Since(start)
-		return nil, r
+	a, r := s.begin(ctx, client, entity, m, false)
+	if r.Outcome == Undeliverable {
+		return nil, s.report(ctx, client, entity, m.ID, r, start, start)
 	}
-	g := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
-	if g.slot == nil {
-		return nil, g.deferral(ctx, hook)
-	}
-	return &Attempt{s, client, entity, m, hook, g.slot}, Result{}
+	r.Duration = time.Since(start)
+	return a, r
 }
 
-// Lookup returns a result with the webhook in effect for an entity. The Outcome is zero if it
-// may be called. Lookup doesn't look at limits and pauses, and makes no attempt.
-func (s *Sender) Lookup(ctx context.Context, client, entity string) Result {
-	hook, r, ok := s.resolve(ctx, client, entity, lookupMessage)
-	if ok {
-		return Result{Webhook: hook}
+// Lookup returns the host and port of the webhook in effect for an entity, as in [Receiver],
+// and since when it's in effect. The host and port are "" if it may not be called: then
+// [Sender.Begin] says why. Lookup doesn't look at limits and pauses. Its error means that the
+// webhook is unknown for now, as [ReasonUnavailable] does.
+func (s *Sender) Lookup(ctx context.Context, client, entity string) (hostPort string, since time.Time, err error) {
+	hook, r := s.resolve(ctx, client, entity, false)
+	if hook != nil {
+		return hostport(hook.URL), hook.Since, nil
 	}
-	return r
+	if r.Outcome == Deferred {
+		return "", time.Time{}, r.Err
+	}
+	return "", r.Webhook.Since, nil
 }
-
-var lookupMessage = Message{ID: "lookup"}
 
 // PerClient returns how many attempts for a client may be under way.
 func (s *Sender) PerClient(client string) int {
@@ -63,23 +59,19 @@ func (s *Sender) PerClient(client string) int {
 	return perClient
 }
 
-// Receiver returns the host and port that the attempt is for.
-func (a *Attempt) Receiver() string { return a.slot.key.hostport }
-
 // Send makes the attempt, as [Sender.Send] does.
-func (a *Attempt) Send(ctx context.Context) Result { return a.send(ctx, time.Now()) }
-
-// send makes the attempt and reports the result of a call that began at start.
-func (a *Attempt) send(ctx context.Context, start time.Time) Result {
-	attempted := time.Now()
-	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.use(ctx), start, attempted)
+func (a *Attempt) Send(ctx context.Context) Result {
+	start := time.Now()
+	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.use(ctx), start, start)
 }
 
 // use sends the request and releases the slot, also if a function of the host panics.
-func (a *Attempt) use(ctx context.Context) (r Result) {
-	defer func() { a.slot.release(time.Now(), r.verdict()) }()
-	r = a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
+func (a *Attempt) use(ctx context.Context) Result {
+	var v verdict // of a panic: none
+	defer func() { a.slot.release(time.Now(), v) }()
+	r := a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
 	r.Webhook = a.webhook
+	v = r.verdict()
 	return r
 }
 

@@ -1,12 +1,14 @@
 package deliver
 
 import (
+	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
+	"example.com/go-webhookcfg/internal/ratelimit"
 )
 
 const (
@@ -20,6 +22,11 @@ const (
 	// end of a pause comes at most maxSpread after it.
 	minWait   = 100 * time.Millisecond
 	maxSpread = time.Minute
+
+	// testInterval is the minimum time between two tests of a receiver by a client. We
+	// remember maxTested receivers that were tested.
+	testInterval = 10 * time.Second
+	maxTested    = 10_000
 )
 
 // limiter keeps a client or a receiver from taking all workers of a queue. It bounds the
@@ -33,19 +40,20 @@ type limiter struct {
 	clients   map[string]*slots                // with attempts under way
 	receivers map[receiverKey]*receiver        // with attempts under way
 	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
+	tested    *ratelimit.Limiter[receiverKey]
 }
 
 // newLimiter returns a limiter with the limits of complete options.
 func newLimiter(o *Options) *limiter {
 	seed := maphash.MakeSeed()
+	client := func(k receiverKey) uint64 { return maphash.String(seed, k.client) }
 	return &limiter{
 		limits:    o.limits,
 		maxPause:  o.MaxPause,
 		clients:   make(map[string]*slots),
 		receivers: make(map[receiverKey]*receiver),
-		idle: lru.NewShared[receiverKey, *receiver](maxIdle, func(k receiverKey) uint64 {
-			return maphash.String(seed, k.client)
-		}),
+		idle:      lru.NewShared[receiverKey, *receiver](maxIdle, client),
+		tested:    ratelimit.NewShared(1, testInterval, maxTested, client),
 	}
 }
 
@@ -84,39 +92,45 @@ type slot struct {
 	start    time.Time
 }
 
-// grant is a slot, or why there is none.
-type grant struct {
-	slot   *slot
-	reason Reason
-	wait   time.Duration // the rest of the pause, or roughly how long until a slot is free
-}
-
-// acquire returns a slot for an attempt at a webhook that is in effect since a time. A test
-// gets one even at a receiver that is paused after failures.
-func (l *limiter) acquire(key receiverKey, since, now time.Time, test bool) grant {
+// acquire returns a slot for an attempt at a webhook that is in effect since a time. If it's
+// nil, the result says why, and its Wait is the rest of the pause, or roughly how long it takes
+// until a slot is free. A test gets a slot even at a receiver that is paused after failures.
+func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*slot, Result) {
 	perClient, perReceiver := l.limits(key.client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, r := l.client(key.client), l.receiver(key)
 	r.renew(since)
 	end := r.end()
-	if test {
+	if isTest {
 		end = r.asked
+		if wait := l.tested.Wait(key, now); wait > 0 {
+			return nil, deferred(ReasonBusy, wait, errTested)
+		}
 	}
 	switch {
 	case now.Before(end):
-		return grant{reason: ReasonPaused, wait: end.Sub(now)}
+		return nil, deferred(ReasonPaused, end.Sub(now), errPaused)
 	case r.taken >= r.limit(perReceiver):
-		return grant{reason: ReasonBusy, wait: r.wait(now)}
+		return nil, deferred(ReasonBusy, r.wait(now), errBusy)
 	case c.taken >= perClient:
-		return grant{reason: ReasonBusy, wait: c.wait(now)}
+		return nil, deferred(ReasonBusy, c.wait(now), errBusy)
+	}
+	if isTest {
+		l.tested.Take(key, now)
 	}
 	l.idle.Remove(key)
 	l.clients[key.client], l.receivers[key] = c, r
 	c.take(now)
 	r.take(now)
-	return grant{slot: &slot{limiter: l, key: key, client: c, receiver: r, start: now}}
+	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}, Result{}
 }
+
+var (
+	errBusy   = errors.New("deliver: as many attempts as allowed are under way")
+	errPaused = errors.New("deliver: receiver is paused")
+	errTested = errors.New("deliver: receiver was tested less than ten seconds ago")
+)
 
 // release ends the attempt. It must be called exactly once.
 func (s *slot) release(now time.Time, v verdict) {
@@ -156,10 +170,10 @@ func (l *limiter) receiver(key receiverKey) *receiver {
 	return new(receiver)
 }
 
-// spread returns a random wait from the given one to twice that, so that messages that were
+// stagger returns a random wait from the given one to twice that, so that messages that were
 // deferred together don't come back together.
-func (g grant) spread() time.Duration {
-	wait := max(g.wait, minWait)
+func stagger(wait time.Duration) time.Duration {
+	wait = max(wait, minWait)
 	return wait + rand.N(min(wait, maxSpread))
 }
 

@@ -20,11 +20,11 @@ func limitTo(perClient, perReceiver int, maxPause time.Duration) *limiter {
 
 // try returns what an attempt gets at a time.
 func try(l *limiter, client, hostport string, now time.Time) (*slot, Reason, time.Duration) {
-	g := l.acquire(receiverKey{client, hostport}, time.Time{}, now, false)
-	if g.slot != nil {
-		return g.slot, "", g.wait
+	s, r := l.acquire(receiverKey{client, hostport}, time.Time{}, now, false)
+	if s != nil {
+		return s, r.Reason, r.Wait
 	}
-	return nil, g.reason, g.spread()
+	return nil, r.Reason, stagger(r.Wait)
 }
 
 // mustAcquire returns a slot that must be free.

@@ -27,7 +27,7 @@ type Receiver struct {
 	Pause time.Duration
 
 	// Limit is how many attempts may be under way: Options.PerReceiver, the client's own
-	// limit, or one after failures in a row. Only [Sender.Receiver] sets it.
+	// limit, or one after failures in a row.
 	Limit int
 
 	// Since is the latest [webhookcfg.Webhook.Since] that was sent to. A webhook that was set
@@ -41,6 +41,7 @@ type Receiver struct {
 func (s *Sender) Receivers() iter.Seq[Receiver] {
 	return func(yield func(Receiver) bool) {
 		for _, r := range s.limiter.snapshot(time.Now()) {
+			r.Limit = s.limitOf(r)
 			if !yield(r) {
 				return
 			}
@@ -59,13 +60,16 @@ func (s *Sender) Resume(client, hostport string) {
 // only Client, HostPort and Limit are set.
 func (s *Sender) Receiver(client, hostport string) Receiver {
 	key, now := receiverKey{client, hostport}, time.Now()
-	_, perReceiver := s.options.limits(client)
 	s.limiter.mu.Lock()
-	defer s.limiter.mu.Unlock()
-	r := s.limiter.receiver(key)
-	d := r.describe(key, now)
-	d.Limit = r.limit(perReceiver)
+	d := s.limiter.receiver(key).describe(key, now)
+	s.limiter.mu.Unlock()
+	d.Limit = s.limitOf(d)
 	return d
+}
+
+func (s *Sender) limitOf(r Receiver) int {
+	_, perReceiver := s.options.limits(r.Client)
+	return (&pause{failures: r.Failures}).limit(perReceiver)
 }
 
 // Restore takes over the failures and the pause of a receiver, as another process knew them. It

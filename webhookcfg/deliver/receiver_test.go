@@ -38,6 +38,9 @@ func TestReceivers(t *testing.T) {
 				if !r.PausedUntil.IsZero() {
 					d += fmt.Sprint(" until ", r.PausedUntil.Sub(start))
 				}
+				if r.Limit != 1 || s.sender.Receiver(r.Client, r.HostPort) != r {
+					t.Errorf("%s: %+v, alone %+v", name, r, s.sender.Receiver(r.Client, r.HostPort))
+				}
 				got = append(got, d)
 			}
 			slices.Sort(got)

@@ -67,11 +67,3 @@ func noResponse(err error) Result {
 	}
 	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }
-
-// unavailableWait is when to try again if the store, the keys or the policy was unavailable.
-const unavailableWait = time.Second
-
-// unavailable returns the result of an attempt that ended for a reason on our side.
-func unavailable(err error) Result {
-	return Result{Outcome: Deferred, Reason: ReasonUnavailable, Wait: unavailableWait, Err: err}
-}

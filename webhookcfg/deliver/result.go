@@ -134,6 +134,22 @@ type Result struct {
 	Err error
 }
 
+// undeliverable returns the result for a message that can't be sent.
+func undeliverable(reason Reason, err error) Result {
+	return Result{Outcome: Undeliverable, Reason: reason, Err: err}
+}
+
+// deferred returns the result for a message that has to wait for a slot or the end of a pause.
+func deferred(reason Reason, wait time.Duration, err error) Result {
+	return Result{Outcome: Deferred, Reason: reason, Wait: wait, Err: err}
+}
+
+// unavailableWait is when to try again if the store, the keys or the policy was unavailable.
+const unavailableWait = time.Second
+
+// unavailable returns the result of an attempt that ended for a reason on our side.
+func unavailable(err error) Result { return deferred(ReasonUnavailable, unavailableWait, err) }
+
 // verdict returns the receiver's part in the result.
 func (r Result) verdict() verdict {
 	switch {

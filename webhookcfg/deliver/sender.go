@@ -131,7 +131,6 @@ type Sender struct {
 	options   Options
 	transport *egress.Transport
 	limiter   *limiter
-	tests     *tests
 }
 
 // New returns a sender that looks up webhooks with a Resolver and signs with keys. Nil opts
@@ -158,7 +157,6 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 		options:   o,
 		transport: transport,
 		limiter:   newLimiter(&o),
-		tests:     newTests(),
 	}, nil
 }
 
@@ -178,17 +176,25 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // If the Resolver, the Keys, the HealthStore or a function in Options panics, Send releases
 // what it holds and passes the panic on.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
+	return s.send(ctx, client, entity, m, false)
+}
+
+// send makes an attempt if one may start now, and reports the result.
+func (s *Sender) send(ctx context.Context, client, entity string, m Message, isTest bool) Result {
 	start := time.Now()
-	hook, r, ok := s.resolve(ctx, client, entity, m)
-	if ok {
-		g := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), false)
-		if g.slot != nil {
-			return (&Attempt{s, client, entity, m, hook, g.slot}).send(ctx, start)
-		}
-		g.wait = g.spread()
-		r = g.deferral(ctx, hook)
+	a, r := s.begin(ctx, client, entity, m, isTest)
+	attempted := time.Now()
+	if a != nil {
+		r = a.use(ctx)
 	}
-	return s.report(ctx, client, entity, m.ID, r, start, time.Now())
+	switch {
+	case r.Outcome != Deferred:
+	case isTest:
+		r.Wait = max(r.Wait, minWait)
+	default:
+		r.Wait = stagger(r.Wait)
+	}
+	return s.report(ctx, client, entity, m.ID, r, start, attempted)
 }
 
 // report tells the host about a result, and returns it with its duration.
@@ -201,68 +207,73 @@ func (s *Sender) report(ctx context.Context, client, entity, id string, r Result
 	return r
 }
 
-// resolve returns the webhook in effect and true if it may be called, and otherwise the result.
-func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) (webhookcfg.Webhook, Result, bool) {
-	var none webhookcfg.Webhook
-	if client == "" || entity == "" {
-		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}, false
+// begin returns an attempt that may start now. If it's nil, the result says why.
+func (s *Sender) begin(ctx context.Context, client, entity string, m Message, isTest bool) (*Attempt, Result) {
+	if client == "" || entity == "" && !isTest {
+		return nil, undeliverable(ReasonMessage, errAddressee)
 	}
 	if err := m.Validate(); err != nil {
-		return none, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}, false
+		return nil, undeliverable(ReasonMessage, err)
 	}
-	hook, err := s.webhooks.Resolve(ctx, client, entity)
-	if err != nil {
-		return none, unresolved(err), false
+	hook, r := s.resolve(ctx, client, entity, isTest)
+	if hook == nil {
+		return nil, r
 	}
-	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
-		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-		return hook, Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}, false
+	slot, r := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), isTest)
+	if slot != nil {
+		return &Attempt{s, client, entity, m, *hook, slot}, Result{}
 	}
-	return s.check(ctx, hook)
+	if err := ctx.Err(); err != nil {
+		r = unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	}
+	r.Webhook = *hook
+	return nil, r
 }
 
-// unresolved returns the result if reading the webhook failed.
-func unresolved(err error) Result {
+// resolve returns the webhook in effect if it may be called. If it's nil, the result says why.
+func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool) (*webhookcfg.Webhook, Result) {
+	hook, err := s.lookUp(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
+		return nil, undeliverable(ReasonMessage, fmt.Errorf("deliver: client or entity: %w", err))
 	}
-	return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
-}
-
-// check returns a webhook and true if it may be called, and otherwise the result.
-func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) (webhookcfg.Webhook, Result, bool) {
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
+	}
+	// A test needs the record of this setting, too: a success then ends its stop, here and in
+	// the HealthStore.
+	reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook)
 	var r Result
-	if hook.URL.IsZero() {
-		r = Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
+	if stopped && !isTest {
+		r = undeliverable(ReasonStopped, fmt.Errorf("deliver: webhook was stopped: %s", reason))
+	} else if hook.URL.IsZero() {
+		r = undeliverable(ReasonNoWebhook, nil)
 	} else if err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal()); errors.Is(err, egress.ErrUnavailable) {
 		r = unavailable(err)
 	} else if err != nil {
-		r = Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
+		r = undeliverable(ReasonPolicy, err)
 	} else {
-		return hook, Result{}, true
+		return &hook, Result{}
 	}
 	r.Webhook = hook
-	return hook, r, false
+	return nil, r
 }
 
-// deferral returns the result of an attempt that got no slot.
-func (g grant) deferral(ctx context.Context, hook webhookcfg.Webhook) Result {
-	if err := ctx.Err(); err != nil {
-		r := unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
-		r.Webhook = hook
-		return r
+// lookUp returns the webhook in effect for an entity, or the base if the entity is "".
+func (s *Sender) lookUp(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if entity != "" {
+		return s.webhooks.Resolve(ctx, client, entity)
 	}
-	err := errBusy
-	if g.reason == ReasonPaused {
-		err = errPaused
+	lister, ok := s.webhooks.(webhookcfg.Lister)
+	if !ok {
+		return webhookcfg.Webhook{}, errNoLister
 	}
-	return Result{Outcome: Deferred, Reason: g.reason, Wait: g.wait, Webhook: hook, Err: err}
+	page, err := lister.List(ctx, client, "", 1)
+	return page.Base, err
 }
 
 var (
 	errAddressee = errors.New("deliver: message without a client or an entity")
-	errBusy      = errors.New("deliver: as many attempts as allowed are under way")
-	errPaused    = errors.New("deliver: receiver is paused")
+	errNoLister  = fmt.Errorf("the Resolver is no Lister, which a test of the base needs: %w", webhookcfg.ErrInvalidArgument)
 )
 
 // hostport returns the host and port of a URL that the policy allows, with the port even if

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 // trust is how long a line trusts that an entity's webhook has the same receiver. Only the
@@ -54,16 +53,12 @@ func (d *drain) lookUp(ctx context.Context, rows []row) bool {
 	entities := d.line.unrouted(rows, time.Now())
 	d.mu.Unlock()
 	for _, entity := range entities {
-		r := d.process.sender.Lookup(ctx, d.line.client, entity)
-		if r.Outcome == deliver.Deferred {
+		hostport, since, err := d.process.sender.Lookup(ctx, d.line.client, entity)
+		if err != nil {
 			return false
 		}
 		d.mu.Lock()
-		hostport := r.Receiver()
-		if r.Outcome != 0 {
-			hostport = "" // the attempt says why
-		}
-		d.line.route(entity, hostport, r.Webhook.Since, time.Now())
+		d.line.route(entity, hostport, since, time.Now()) // if it's "", the attempt says why
 		d.mu.Unlock()
 	}
 	return true
