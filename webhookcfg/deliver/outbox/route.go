@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
 )
 
 // trust is how long a line trusts that an entity's webhook has the same receiver. Only the
