@@ -2,46 +2,10 @@ package webhookcfg
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
-
-// Scope is the reach of a change: one entity, or all entities of a client. The zero value is
-// invalid, so a missing identifier never means "all" by accident.
-type Scope struct {
-	all    bool
-	entity string
-}
-
-// All is the scope of every entity of a client, including those that nobody has named yet.
-func All() Scope { return Scope{all: true} }
-
-// Entity is the scope of one entity. Entity("") is the zero Scope, which is invalid.
-func Entity(id string) Scope { return Scope{entity: id} }
-
-// IsAll reports whether s reaches every entity of the client.
-func (s Scope) IsAll() bool { return s.all }
-
-// Entity returns the identifier of the entity that s reaches. It's "" if s reaches all of
-// them, or is invalid.
-func (s Scope) Entity() string { return s.entity }
-
-// String returns "all", "entity e1" or "invalid".
-func (s Scope) String() string {
-	switch {
-	case s.all:
-		return "all"
-	case s.entity != "":
-		return "entity " + s.entity
-	default:
-		return "invalid"
-	}
-}
-
-// LogValue implements [slog.LogValuer]. Logs show the same text as String.
-func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Change is a set or an unset by a client, of one entity or of all. Build it with [SetChange]
 // or [UnsetChange]. The zero value is invalid.
@@ -97,48 +61,4 @@ func (c Change) Validate() error {
 		return fmt.Errorf("%w: the change is neither set nor unset: build it with SetChange or UnsetChange", ErrInvalidArgument)
 	}
 	return nil
-}
-
-// Webhook is the webhook in effect for one entity, and where it comes from. The zero value
-// means that nothing is set.
-type Webhook struct {
-	// URL is where notifications go. It's the zero URL if there is no webhook.
-	URL egress.URL
-	// Source says whether an override or the base decided.
-	Source Source
-	// Since is the [Change.Time] of the change that decided, and zero with SourceNone. You
-	// can use it to identify the setting: if the client sets the webhook again, even to the
-	// same URL, Since changes.
-	Since time.Time
-}
-
-// Source is the kind of entry that decides on the webhook in effect.
-type Source uint8
-
-// The sources. The zero value is SourceNone.
-const (
-	// SourceNone: there's neither an override nor a base, so there is no webhook.
-	SourceNone Source = iota
-	// SourceOverride: the entity has its own URL.
-	SourceOverride
-	// SourceOff: the client unset the entity. It has no webhook, even if there's a base.
-	SourceOff
-	// SourceBase: the entity has the URL that the client set for all.
-	SourceBase
-)
-
-// String returns "none", "override", "off" or "base", like the responses.
-func (s Source) String() string {
-	switch s {
-	case SourceNone:
-		return "none"
-	case SourceOverride:
-		return "override"
-	case SourceOff:
-		return "off"
-	case SourceBase:
-		return "base"
-	default:
-		return fmt.Sprintf("Source(%d)", uint8(s))
-	}
 }

@@ -144,33 +144,3 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
-
-func TestScope(t *testing.T) {
-	tests := []struct {
-		scope  webhookcfg.Scope
-		all    bool
-		entity string
-		text   string
-	}{
-		{webhookcfg.All(), true, "", "all"},
-		{webhookcfg.Entity("e1"), false, "e1", "entity e1"},
-		{webhookcfg.Entity("all"), false, "all", "entity all"},
-		{webhookcfg.Entity(""), false, "", "invalid"},
-		{webhookcfg.Scope{}, false, "", "invalid"},
-	}
-	for _, tt := range tests {
-		if tt.scope.IsAll() != tt.all || tt.scope.Entity() != tt.entity || tt.scope.String() != tt.text {
-			t.Errorf("%#v: got %v, %q, %q", tt.scope, tt.scope.IsAll(), tt.scope.Entity(), tt.scope)
-		}
-	}
-}
-
-func TestSourceNames(t *testing.T) {
-	for source, want := range map[webhookcfg.Source]string{
-		webhookcfg.SourceNone: "none", webhookcfg.SourceOverride: "override", webhookcfg.SourceOff: "off", webhookcfg.SourceBase: "base", 9: "Source(9)",
-	} {
-		if source.String() != want {
-			t.Errorf("got %s, want %s", source, want)
-		}
-	}
-}

@@ -1,6 +1,8 @@
 package webhookcfg
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -37,3 +39,22 @@ var (
 	deliveryStates  = []string{"ok", "failing", "stopped"}
 	deliveryReasons = []string{"unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
 )
+
+// delivery returns how the deliveries to hook go. The State is "" if nothing is known. hook
+// must be the webhook in effect.
+func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (DeliveryStatus, *apiError) {
+	if o.h.options.DeliveryStatus == nil || hook.URL.IsZero() {
+		return DeliveryStatus{}, nil
+	}
+	o.url = hook.URL // an error or a panic may quote it
+	d, err := o.h.options.DeliveryStatus(ctx, o.event.Client, entity, hook)
+	switch {
+	case err != nil:
+		return DeliveryStatus{}, unavailable(fmt.Errorf("DeliveryStatus: %w", err))
+	case d.State != "" && !slices.Contains(deliveryStates, d.State), d.Reason != "" && !slices.Contains(deliveryReasons, d.Reason):
+		return DeliveryStatus{}, serverError(fmt.Errorf("DeliveryStatus returned an unknown state %q or reason %q: see DeliveryWords", d.State, d.Reason))
+	case d.State == "":
+		return DeliveryStatus{}, nil
+	}
+	return d, nil
+}

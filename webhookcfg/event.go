@@ -122,29 +122,30 @@ func (e *Event) attrs() []slog.Attr {
 	return attrs
 }
 
-type sourceKey struct{}
-
-// ContextWithSource returns a context with the address that a request came from. Verifiers
-// use it to limit sign-ins, and it appears as [Event.Source]. You rarely need it: the
-// middleware WithSource of package auth calls it for you. An IPv4-mapped address becomes the
-// IPv4 address, and a zone is removed.
-func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
-	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
+// report logs the event and passes it to OnEvent.
+func (o *operation) report(ctx context.Context) {
+	defer o.recoverReport(ctx)
+	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
+	if onEvent == nil && !logger.Enabled(ctx, level) {
+		return
+	}
+	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
+	if actor, ok := ctx.Value(actorKey{}).(string); ok && (o.event.Operation != opNameSignIn || o.event.Client != "") {
+		o.event.Actor = shownID(actor, o.secrets[1])
+	}
+	if o.event.Operation == opNameSet {
+		o.event.URL = o.url // even if the set was refused
+	}
+	if onEvent != nil {
+		defer onEvent(ctx, o.event) // even if the logger panics
+	}
+	logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
 }
 
-// SourceAddr returns the address that a request came from, if ctx has a valid one.
-func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
-	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
-	return source, source.IsValid()
-}
-
-type actorKey struct{}
-
-// ContextWithActor returns a context that says who acts for a client in your own code, such
-// as a signed-in user of your dashboard or an operator. Pass it to [Handler.Set] and
-// [Handler.Unset], or put it into a request before the handler serves it. It only changes
-// [Event.Actor] and the attribute "actor" of the log record. Use an id that you're allowed to
-// log.
-func ContextWithActor(ctx context.Context, actor string) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
+func (o *operation) source(ctx context.Context) netip.Addr {
+	if source, ok := SourceAddr(ctx); ok {
+		return source
+	}
+	peer, _ := netip.ParseAddrPort(o.peer) // "" in a call from Go, "@" on a Unix socket
+	return peer.Addr().Unmap().WithZone("")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -228,106 +227,6 @@ func TestPresentedID(t *testing.T) {
 	}
 }
 
-// TestActor: the event and the record of a call and of a request show the actor of the
-// context, cut and cleaned. They don't if it contains the client's secret.
-func TestActor(t *testing.T) {
-	long := strings.Repeat("x", 128)
-	for _, tt := range []struct{ actor, call, request string }{
-		{"", "", ""},
-		{"ada@example.com", "ada@example.com", "ada@example.com"},
-		{"J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller"},
-		{"a\nlevel=ERROR\u202ed\x00", "alevel=ERRORd", "alevel=ERRORd"},
-		{long + "y", long, long},
-		{"ada s3cret", "ada s3cret", ""},
-	} {
-		ctx := webhookcfg.ContextWithActor(t.Context(), tt.actor)
-		for name, run := range map[string]struct {
-			want, credential string
-			do               func(h *webhookcfg.Handler)
-		}{
-			"call":    {tt.call, "", func(h *webhookcfg.Handler) { _ = h.Unset(ctx, "acme", webhookcfg.All()) }},
-			"request": {tt.request, "acme", func(h *webhookcfg.Handler) { overWire(h, ctx, webhookcfg.All(), "") }},
-		} {
-			var event webhookcfg.Event
-			var records bytes.Buffer
-			o := options()
-			o.OnEvent = eventInto(&event)
-			o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
-			run.do(newHandler(t, newRecorder(), o))
-			var record struct{ Client, Credential, Actor string }
-			if err := json.Unmarshal(records.Bytes(), &record); err != nil {
-				t.Fatalf("%v in %s", err, &records)
-			}
-			if event.Actor != run.want || record.Actor != run.want || event.Client != "acme" || event.Credential != run.credential {
-				t.Errorf("%s by %q: the event has %q, the record %q, want %q", name, tt.actor, event.Actor, record.Actor, run.want)
-			}
-		}
-	}
-}
-
-// TestActorOfRefusedSignIn: nobody is named before they have proved who they are. The actor of
-// a sign-in is often what somebody typed, which can be a secret in the wrong field.
-func TestActorOfRefusedSignIn(t *testing.T) {
-	ctx := webhookcfg.ContextWithActor(t.Context(), "T0PSECRET")
-	for _, tt := range []struct {
-		id, secret, want string
-		err              error
-	}{
-		{"acme", "s3cret", "T0PSECRET", nil},
-		{"T0PSECRET", "wrong", "", webhookcfg.ErrInvalidCredentials},
-		{"T0PSECRET:", "wrong", "", webhookcfg.ErrInvalidCredentials},
-		{"acme", "", "", webhookcfg.ErrInvalidCredentials},
-	} {
-		var event webhookcfg.Event
-		var records bytes.Buffer
-		o := options()
-		o.OmitPresentedID = true
-		o.OnEvent = eventInto(&event)
-		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
-		_, err := newHandler(t, newRecorder(), o).SignIn(ctx, tt.id, tt.secret)
-		if !errors.Is(err, tt.err) || event.Actor != tt.want || tt.want == "" && leaks(records.String()+fmt.Sprintf("%+v %v", event, err)) {
-			t.Errorf("%q: got %v, the event %+v and the record %s", tt.id, err, event, &records)
-		}
-	}
-}
-
-// TestEventSource: the source comes from the context, or else from the connection.
-func TestEventSource(t *testing.T) {
-	for _, tt := range []struct {
-		context netip.Addr
-		peer    string
-		want    string
-	}{
-		{netip.MustParseAddr("192.0.2.9"), "127.0.0.1:1", "192.0.2.9"},
-		{netip.MustParseAddr("::ffff:192.0.2.9"), "", "192.0.2.9"},
-		{netip.MustParseAddr("fe80::1%eth0"), "", "fe80::1"},
-		{netip.Addr{}, "[::ffff:192.0.2.1]:1", "192.0.2.1"},
-		{netip.Addr{}, "[fe80::1%eth0]:1", "fe80::1"},
-		{netip.Addr{}, "@", ""},
-		{netip.Addr{}, "", ""},
-	} {
-		var event webhookcfg.Event
-		var records bytes.Buffer
-		o := options()
-		o.OnEvent = eventInto(&event)
-		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
-		r := httptest.NewRequest("DELETE", configure, nil)
-		r.RemoteAddr = tt.peer
-		newHandler(t, newRecorder(), o).ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(t.Context(), tt.context)))
-		var record struct{ Source string }
-		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if event.Source.IsValid() {
-			got = event.Source.String()
-		}
-		if got != tt.want || record.Source != tt.want {
-			t.Errorf("%v at %q: the event has %q, the record %q, want %q", tt.context, tt.peer, got, record.Source, tt.want)
-		}
-	}
-}
-
 // TestLevels: failures of the service are errors. Refused sign-ins, and sign-ins or probes
 // that must wait, are warnings. A client that disconnects, or a URL that can't be reached, is
 // neither.
@@ -379,36 +278,6 @@ func TestLevels(t *testing.T) {
 		h.ServeHTTP(w, setRequest().WithContext(ctx))
 		if w.Code != tt.status || !strings.Contains(records.String(), `"level":"`+tt.level+`"`) {
 			t.Errorf("%s: got %d, and the record %s", tt.name, w.Code, &records)
-		}
-	}
-}
-
-// panicking is a handler of records that panics.
-type panicking struct{ inEnabled bool }
-
-func (p panicking) Enabled(context.Context, slog.Level) bool {
-	if p.inEnabled {
-		panic("in Enabled")
-	}
-	return true
-}
-func (panicking) Handle(context.Context, slog.Record) error { panic("in Handle") }
-func (p panicking) WithAttrs([]slog.Attr) slog.Handler      { return p }
-func (p panicking) WithGroup(string) slog.Handler           { return p }
-
-// TestLoggerThatPanics: the response reaches the client, and the event the host.
-func TestLoggerThatPanics(t *testing.T) {
-	for _, inEnabled := range []bool{true, false} {
-		events := make(chan webhookcfg.Event, 10)
-		o := options()
-		o.Logger = slog.New(panicking{inEnabled})
-		o.OnEvent = func(_ context.Context, e webhookcfg.Event) { events <- e }
-		address := serve(t, newHandler(t, newRecorder(), o))
-		if a := raw(t, address, request("DELETE", configure, acme, "")); a.Body != successBody {
-			t.Errorf("got %v", a)
-		}
-		if e := <-events; e.Status != 200 {
-			t.Errorf("event %+v", e)
 		}
 	}
 }

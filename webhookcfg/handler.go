@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Handler is the HTTP handler. Create it with [NewHandler]. It's safe for concurrent use.
@@ -140,4 +142,120 @@ func (h *Handler) Before(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Set sets a client's webhook from your own code, for example from a dashboard where people
+// are signed in. It checks and probes the URL like a POST from the client, and you get the
+// same event and log record. If you called the [Store] yourself, you'd skip all that.
+// [Options.AllScope] and [Options.OriginalTarget] don't apply. There's no default scope that
+// reaches all entities: you pass [Entity] or [All].
+//
+// Put the person who makes the change into ctx with [ContextWithActor], and the event and the
+// record show it.
+//
+// The error is an [*Error]. It wraps the cause, such as [ErrInvalidArgument] for an invalid
+// client or the zero scope. The call ends with ctx, or after [Options.Timeout]. A panic of
+// the store, the prober or a function of the options becomes an error. A panic of OnEvent is
+// only logged.
+func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
+	c := h.newCall(opNameSet)
+	c.url = egress.NewURL(url)
+	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
+}
+
+// Unset leaves the scope of a client without a webhook, like a DELETE from the client. See
+// [Handler.Set].
+func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
+	c := h.newCall(opNameUnset)
+	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
+}
+
+// Read returns the webhook in effect for an entity, like a GET from the client, with the same
+// checks, event and log record. It works without [Options.Reads], too. For the error, see
+// [Handler.Set].
+func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook, err error) {
+	c := h.newCall(opNameRead)
+	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+		if e := c.actFor(client); e != nil {
+			return e
+		}
+		scope, e := h.entities.scope(entity)
+		if e != nil {
+			return e
+		}
+		hook, e = c.webhook(ctx, scope)
+		return e
+	})
+	return hook, err
+}
+
+// List returns a client's base and the overrides whose entities come after the given one,
+// like a GET from the client without an identifier. See [Lister] and [Handler.Read].
+//
+// The limit can be 1 to 1000. For after, you can pass any text without slashes, backslashes
+// and control characters, such as the start of an identifier. If the store can't list, the
+// error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
+func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
+	c := h.newCall(opNameList)
+	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+		if e := c.actFor(client); e != nil {
+			return e
+		}
+		switch {
+		case limit < 1 || limit > maxLimit:
+			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
+		case after != "" && !safeSegment(after):
+			return invalidRequest(h.entities.rule)
+		case !c.h.CanList():
+			return serverError(fmt.Errorf("%w: the store is not a Lister", errors.ErrUnsupported))
+		}
+		page, e = c.page(ctx, after, limit)
+		return e
+	})
+	return page, err
+}
+
+// CanList reports whether the store is a [Lister], so that you can call [Handler.List].
+func (h *Handler) CanList() bool { return h.lister != nil }
+
+// DeliveryStatus returns how the deliveries to a webhook of a client go, like a GET from the
+// client, with the same checks of what [Options.DeliveryStatus] returns. The hook must be in
+// effect for the entity, as from [Handler.Read]. For a base, pass an empty entity. The State
+// is "" if nothing is known, or without that option.
+//
+// It's a part of a read, so you only get an event and a log record if it fails, with the
+// operation "read". For the error, see [Handler.Set].
+func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hook Webhook) (status DeliveryStatus, err error) {
+	c := h.newCall(opNameRead)
+	c.failuresOnly = true
+	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+		if e := c.actFor(client); e != nil {
+			return e
+		}
+		if c.event.Scope = Entity(entity); entity == "" {
+			c.event.Scope = All()
+		}
+		status, e = c.delivery(ctx, entity, hook)
+		return e
+	})
+	return status, err
+}
+
+// SignIn returns the client that an id and a secret belong to. Use it for a login form, or
+// for other paths of your service. It asks the verifier like a request does, so you get the
+// same event and log record for a refusal, with the operation "sign_in". For the error, see
+// [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
+//
+// If your verifier limits sign-ins, put the caller's address into ctx. See
+// [ContextWithSource].
+func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
+	c := h.newCall(opNameSignIn)
+	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+		if !validCredentials(id, secret) {
+			return invalidClient(fmt.Errorf("%w: malformed", ErrInvalidCredentials))
+		}
+		client, e = c.signIn(ctx, id, secret)
+		return e
+	})
+	return client, err
 }

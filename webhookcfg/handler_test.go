@@ -1,260 +1,396 @@
 package webhookcfg_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMounts: the same requests get the same responses wherever the handler is mounted,
-// and the routes of the host are served by the host.
-func TestMounts(t *testing.T) {
-	home := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "home") })
-	based := func(base string) *webhookcfg.Options {
-		o := options()
-		o.BasePath = base
-		return o
+// overWire makes a change as a client does.
+func overWire(h *webhookcfg.Handler, ctx context.Context, scope webhookcfg.Scope, target string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("DELETE", configure, nil)
+	switch {
+	case target != "" && scope.IsAll():
+		r = httptest.NewRequest("POST", configure, strings.NewReader(fmt.Sprintf(`{"webhook_url":%q}`, target)))
+	case target != "":
+		r = httptest.NewRequest("POST", configure, strings.NewReader(fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, scope.Entity(), target)))
+	case !scope.IsAll():
+		r = httptest.NewRequest("DELETE", configure+"/"+scope.Entity(), nil)
 	}
-	mounts := []struct {
-		name, prefix string
-		options      *webhookcfg.Options
-		mount        func(h *webhookcfg.Handler) http.Handler
-		ownsAll      bool // the handler responds 404 for every other path
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", "s3cret")
+	r.RemoteAddr = ""
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(ctx))
+	return w
+}
+
+// TestCallsAreChecked: a call from Go passes the same checks as a request. It has the same
+// effect, event and record, and its error has the same texts as the response.
+func TestCallsAreChecked(t *testing.T) {
+	const known, unknown = "e1", "foreign"
+	busy := func(context.Context) error { return retryError{1500 * time.Millisecond} }
+	tests := []struct {
+		name   string
+		scope  webhookcfg.Scope
+		url    string // "" in an unset
+		probe  func(context.Context) error
+		exists error
+		store  func(context.Context) error
+		want   int
+		cause  error
 	}{
-		{"direct", "", options(), func(h *webhookcfg.Handler) http.Handler { return h }, true},
-		{"StripPrefix", "/a/b", options(), func(h *webhookcfg.Handler) http.Handler {
-			mux := http.NewServeMux()
-			mux.Handle("/a/b/", http.StripPrefix("/a/b", h))
-			mux.Handle("GET /{$}", home)
-			return mux
-		}, false},
-		{"base path", "/a/b", based("/a/b/"), func(h *webhookcfg.Handler) http.Handler {
-			mux := http.NewServeMux()
-			mux.Handle("/a/b/", h)
-			mux.Handle("GET /{$}", home)
-			return mux
-		}, false},
-		{"Register", "/hooks", based("/hooks"), func(h *webhookcfg.Handler) http.Handler {
-			mux := http.NewServeMux()
-			h.Register(mux)
-			mux.Handle("GET /", home)
-			mux.Handle("POST /hooks/{own}", home)
-			return mux
-		}, false},
-		{"Before", "", options(), func(h *webhookcfg.Handler) http.Handler {
-			mux := http.NewServeMux()
-			mux.Handle("/", home)
-			return h.Before(mux)
-		}, false},
-		{"Before and Register", "/x", based("/x"), func(h *webhookcfg.Handler) http.Handler {
-			mux := http.NewServeMux()
-			h.Register(mux)
-			mux.Handle("GET /", home)
-			return h.Before(mux)
-		}, false},
+		{name: "set one", scope: webhookcfg.Entity(known), url: hookURL, want: 200},
+		{name: "set all", scope: webhookcfg.All(), url: hookURL, want: 200},
+		{name: "unset one", scope: webhookcfg.Entity(known), want: 200},
+		{name: "unset all", scope: webhookcfg.All(), want: 200},
+		{name: "malformed identifier", scope: webhookcfg.Entity("e*"), url: hookURL, want: 400},
+		{name: "malformed identifier of unset", scope: webhookcfg.Entity("e*"), want: 400},
+		{name: "URL refused", scope: webhookcfg.All(), url: "http://hooks.example.com/t0ken", want: 400},
+		{name: "unknown entity", scope: webhookcfg.Entity(unknown), url: hookURL, want: 404},
+		{name: "unknown entity of unset", scope: webhookcfg.Entity(unknown), want: 404},
+		{name: "catalogue down", scope: webhookcfg.Entity(known), exists: errBroken, want: 503, cause: errBroken},
+		{name: "unreachable", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { return errBroken }, want: 400, cause: errBroken},
+		{name: "probe throttled", scope: webhookcfg.All(), url: hookURL, probe: busy, want: 429, cause: retryError{1500 * time.Millisecond}},
+		{name: "prober down", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { return egress.ErrUnavailable }, want: 503, cause: egress.ErrUnavailable},
+		{name: "probe panics", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { panic("in the prober") }, want: 500},
+		{name: "store down", scope: webhookcfg.All(), store: func(context.Context) error { return errBroken }, want: 503, cause: errBroken},
+		{name: "store hangs", scope: webhookcfg.All(), url: hookURL, store: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, want: 503, cause: context.DeadlineExceeded},
+		{name: "store panics", scope: webhookcfg.All(), url: hookURL, store: func(context.Context) error { panic(hookURL) }, want: 500},
 	}
-	for _, tt := range mounts {
+	type outcome struct {
+		Status      int
+		Code, Text  string
+		RetryAfter  string
+		Changes     []string
+		Event       string
+		Record      map[string]any
+		ErrorHasURL bool
+	}
+	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := newRecorder()
-			address := serve(t, tt.mount(newHandler(t, st, tt.options)))
-			at := func(method, path, body string) response {
-				return raw(t, address, request(method, tt.prefix+path, acme, body))
-			}
-			body := `{"webhook_url":"` + hookURL + `"}`
-			for _, ok := range []response{
-				at("POST", configure, body), at("POST", variant, body), at("DELETE", configure+"/e1", ""), at("DELETE", variant+"/", ""), at("GET", configure, ""),
-			} {
-				if ok.Status != http.StatusOK {
-					t.Errorf("got %v", ok)
+			synctest.Test(t, func(t *testing.T) {
+				run := func(name string, do func(ctx context.Context, h *webhookcfg.Handler, out *outcome)) (out outcome) {
+					var event webhookcfg.Event
+					var records bytes.Buffer
+					st := newRecorder()
+					o := options()
+					o.AllScope = webhookcfg.AllScopeExact // governs requests alone
+					o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+					o.OnEvent = eventInto(&event)
+					o.ProbeMode = webhookcfg.ProbeEnforce
+					o.Prober = prober(func(ctx context.Context, client string, _ egress.URL) error {
+						if client != "acme" {
+							t.Errorf("the client of the probe is %q", client)
+						}
+						if tt.probe == nil {
+							return nil
+						}
+						return tt.probe(ctx)
+					})
+					o.EntityExists = func(_ context.Context, client, entity string) (bool, error) {
+						return client == "acme" && entity == known, tt.exists
+					}
+					var store webhookcfg.Store = st
+					if tt.store != nil {
+						store = faulty{st, tt.store}
+					}
+					ctx := webhookcfg.ContextWithSource(t.Context(), netip.MustParseAddr("2001:db8::1"))
+					do(ctx, newHandler(t, store, o), &out)
+					out.Changes = st.take()
+					if credential := map[string]string{"wire": "acme"}[name]; event.Credential != credential {
+						t.Errorf("%s: the credential is %q", name, event.Credential)
+					}
+					event.Credential, event.Duration = "", 0
+					out.Event = fmt.Sprintf("%+v", event)
+					if err := json.Unmarshal(records.Bytes(), &out.Record); err != nil {
+						t.Errorf("%v in %s", err, &records)
+					}
+					delete(out.Record, "time")
+					delete(out.Record, "duration")
+					delete(out.Record, "stack")
+					delete(out.Record, "credential")
+					return out
 				}
-			}
-			want := []string{"acme set all", "acme set all", "acme unset entity e1", "acme unset all"}
-			if diff := cmp.Diff(want, st.take()); diff != "" {
-				t.Errorf("changes: -want +got:\n%s", diff)
-			}
-			if a := at("PATCH", configure, body); a.Status != 405 || errorCode(a.Body) != "method_not_allowed" || a.Header.Get("Allow") != "DELETE, GET, POST" {
-				t.Errorf("PATCH: got %v", a)
-			}
-			if a := at("DELETE", configure+"/x/y", ""); a.Status != 404 || errorCode(a.Body) != "not_found" {
-				t.Errorf("DELETE of two segments: got %v", a)
-			}
-			if a := raw(t, address, request("GET", "/", "", "")); tt.ownsAll != (a.Body != "home") {
-				t.Errorf("GET /: got %v", a)
-			}
+				wire := run("wire", func(ctx context.Context, h *webhookcfg.Handler, out *outcome) {
+					w := overWire(h, ctx, tt.scope, tt.url)
+					out.Status, out.RetryAfter = w.Code, w.Header().Get("Retry-After")
+					var body struct {
+						Error string
+						Text  string `json:"error_description"`
+					}
+					if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+						t.Error(err)
+					}
+					out.Code, out.Text = body.Error, body.Text
+				})
+				call := run("call", func(ctx context.Context, h *webhookcfg.Handler, out *outcome) {
+					var err error
+					if tt.url == "" {
+						err = h.Unset(ctx, "acme", tt.scope)
+					} else {
+						err = h.Set(ctx, "acme", tt.scope, tt.url)
+					}
+					if err == nil {
+						out.Status = http.StatusOK
+						return
+					}
+					var e *webhookcfg.Error
+					if !errors.As(err, &e) {
+						t.Fatalf("%v is no Error", err)
+					}
+					out.Status, out.Code, out.Text = e.Status, e.Code, e.Description
+					if e.RetryAfter > 0 {
+						out.RetryAfter = fmt.Sprint(int(e.RetryAfter.Round(time.Second) / time.Second))
+					}
+					if tt.cause != nil && !errors.Is(err, tt.cause) {
+						t.Errorf("%v does not wrap %v", err, tt.cause)
+					}
+					out.ErrorHasURL = strings.Contains(err.Error(), "t0ken") || strings.Contains(err.Error(), "/in")
+				})
+				if diff := cmp.Diff(wire, call); diff != "" {
+					t.Errorf("-request +call:\n%s", diff)
+				}
+				if call.Status != tt.want {
+					t.Errorf("got %d, want %d", call.Status, tt.want)
+				}
+			})
 		})
 	}
 }
 
-func TestAliases(t *testing.T) {
-	o := options()
-	o.BasePath, o.VariantAliases = "/h", []string{"/webhook/", "/short"}
+// TestInvalidCalls: a call without a client or a scope, which no correct host makes, changes
+// nothing, and never means all.
+func TestInvalidCalls(t *testing.T) {
 	st := newRecorder()
-	h := newHandler(t, st, o)
-	mux := http.NewServeMux()
-	h.Register(mux)
-	body := `{"moc_id":"m1","webhook_url":"` + hookURL + `"}`
-	tests := []struct{ method, target, body, want string }{
-		{"POST", "/h/webhook/", body, "acme set entity m1"},
-		{"POST", "/h/webhook", body, "405"},
-		{"DELETE", "/h/webhook/m1", "", "acme unset entity m1"},
-		{"DELETE", "/h/webhook/", "", "acme unset all"},
-		{"DELETE", "/h/webhook", "", "acme unset all"},
-		{"DELETE", "/h/webhook/%2f", "", "400"},
-		{"POST", "/h/short", body, "acme set entity m1"},
-		{"POST", "/h/short/", body, "405"},
-		{"POST", "/h/short", `{"endpoint_id":"m1","webhook_url":"` + hookURL + `"}`, "400"},
-		{"DELETE", "/h/short/m1", "", "acme unset entity m1"},
-		{"POST", "/short", body, "404"},
-		{"POST", "/h" + variant, body, "acme set entity m1"},
-	}
-	for _, mount := range []http.Handler{h, mux} {
-		address := serve(t, mount)
-		for _, tt := range tests {
-			a := raw(t, address, request(tt.method, tt.target, acme, tt.body))
-			got := fmt.Sprint(a.Status)
-			if changes := st.take(); a.Status == http.StatusOK {
-				got = strings.Join(changes, ", ")
-			}
-			if got != tt.want {
-				t.Errorf("%T: %s %s: got %s, want %s", mount, tt.method, tt.target, got, tt.want)
+	h := newHandler(t, st, options())
+	for _, tt := range []struct {
+		client string
+		scope  webhookcfg.Scope
+	}{
+		{"", webhookcfg.All()},
+		{" ", webhookcfg.All()},
+		{"a\x00", webhookcfg.All()},
+		{strings.Repeat("a", 1025), webhookcfg.All()},
+		{"acme", webhookcfg.Scope{}},
+		{"acme", webhookcfg.Entity("")},
+	} {
+		for _, err := range []error{
+			h.Set(t.Context(), tt.client, tt.scope, hookURL),
+			h.Unset(t.Context(), tt.client, tt.scope),
+		} {
+			if !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+				t.Errorf("%.20q, %v: got %v", tt.client, tt.scope, err)
 			}
 		}
 	}
+	if err := h.Set(t.Context(), "acme", webhookcfg.All(), ""); err == nil || errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		t.Errorf("an empty URL: got %v", err)
+	}
+	if changes := st.take(); changes != nil {
+		t.Errorf("changed %q", changes)
+	}
 }
 
-func TestRoutes(t *testing.T) {
+// TestCallIgnoresAllScope: the host can always change all entities.
+func TestCallIgnoresAllScope(t *testing.T) {
+	st := newRecorder()
 	o := options()
-	o.BasePath, o.VariantAliases = "/h", []string{"/webhook/"}
-	h := newHandler(t, newRecorder(), o)
-	c, v, w := "/h"+configure, "/h"+variant, "/h/webhook"
-	want := []webhookcfg.Route{
-		{Method: "POST", Path: c, Operation: "set"},
-		{Method: "DELETE", Path: c, Operation: "unset"},
-		{Method: "DELETE", Path: c + "/{$}", Operation: "unset"},
-		{Method: "DELETE", Path: c + "/{endpoint_id}", Operation: "unset"},
-		{Method: "GET", Path: c + "/{endpoint_id}", Operation: "read"},
-		{Method: "GET", Path: c, Operation: "list"},
-		{Method: "POST", Path: v, Operation: "set"},
-		{Method: "DELETE", Path: v, Operation: "unset"},
-		{Method: "DELETE", Path: v + "/{$}", Operation: "unset"},
-		{Method: "DELETE", Path: v + "/{moc_id}", Operation: "unset"},
-		{Method: "GET", Path: v + "/{moc_id}", Operation: "read"},
-		{Method: "GET", Path: v, Operation: "list"},
-		{Method: "POST", Path: w + "/{$}", Operation: "set"},
-		{Method: "DELETE", Path: w, Operation: "unset"},
-		{Method: "DELETE", Path: w + "/{$}", Operation: "unset"},
-		{Method: "DELETE", Path: w + "/{moc_id}", Operation: "unset"},
-		{Method: "GET", Path: w + "/{moc_id}", Operation: "read"},
-		{Method: "GET", Path: w, Operation: "list"},
+	o.AllScope = webhookcfg.AllScopeRefused
+	o.OriginalTarget = func(*http.Request) string { return "" }
+	h := newHandler(t, st, o)
+	if err := errors.Join(h.Set(t.Context(), "acme", webhookcfg.All(), hookURL), h.Unset(t.Context(), "acme", webhookcfg.All())); err != nil {
+		t.Error(err)
 	}
-	if diff := cmp.Diff(want, h.Routes()); diff != "" {
+	if diff := cmp.Diff([]string{"acme set all", "acme unset all"}, st.take()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestPattern: middleware around the handler can name the route, as after a mux.
-func TestPattern(t *testing.T) {
-	h := newHandler(t, newRecorder(), options())
-	mux := http.NewServeMux()
-	h.Register(mux)
-	for _, mount := range []http.Handler{h, mux, h.Before(mux)} {
-		var pattern string
-		address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mount.ServeHTTP(w, r)
-			pattern = r.Pattern
-		}))
-		for target, want := range map[string]string{
-			configure + "/e1": "DELETE " + configure + "/{endpoint_id}",
-			variant + "/e1":   "DELETE " + variant + "/{moc_id}",
-			configure + "/":   "DELETE " + configure + "/{$}",
-			configure:         "DELETE " + configure,
-		} {
-			raw(t, address, request("DELETE", target, acme, ""))
-			if pattern != want {
-				t.Errorf("%T: DELETE %s: pattern %q, want %q", mount, target, pattern, want)
-			}
-		}
+// TestCallEndsWithContext: a call whose context ended changes nothing.
+func TestCallEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	var e *webhookcfg.Error
+	if err := h.Set(ctx, "acme", webhookcfg.All(), hookURL); !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %v", err)
+	}
+	if changes := st.take(); changes != nil {
+		t.Errorf("changed %q", changes)
 	}
 }
 
-// TestPatternAgrees: a mux routes the requests of each route by its pattern, and they reach
-// the operation of the same route.
-func TestPatternAgrees(t *testing.T) {
-	h := newHandler(t, newRecorder(), options())
-	for _, route := range h.Routes() {
-		target := strings.NewReplacer("{$}", "", "{endpoint_id}", "e1", "{moc_id}", "e1").Replace(route.Path)
-		var event webhookcfg.Event
+// TestCallOutlivesReport: a panic of OnEvent or of the logger doesn't change the outcome, and
+// it's logged if the logger still works.
+func TestCallOutlivesReport(t *testing.T) {
+	for _, logger := range []slog.Handler{slog.DiscardHandler, panicking{true}, panicking{false}} {
+		st := newRecorder()
 		o := options()
-		o.OnEvent = eventInto(&event)
-		mux := http.NewServeMux()
-		newHandler(t, newRecorder(), o).Register(mux)
-		if _, got := mux.Handler(httptest.NewRequest(route.Method, target, nil)); got != route.Method+" "+route.Path {
-			t.Errorf("%v: the mux routes it by the pattern %q", route, got)
+		o.Logger = slog.New(logger)
+		o.OnEvent = func(context.Context, webhookcfg.Event) { panic("in OnEvent") }
+		if err := newHandler(t, st, o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || len(st.take()) != 1 {
+			t.Errorf("got %v", err)
 		}
-		body := ""
-		if route.Operation == "set" {
-			body = `{"webhook_url":"` + hookURL + `"}`
-		}
-		a := raw(t, serve(t, mux), request(route.Method, target, acme, body))
-		if a.Status != http.StatusOK || event.Operation != route.Operation {
-			t.Errorf("%v: got %v and the event %v", route, a, event)
-		}
+	}
+	var records bytes.Buffer
+	o := options()
+	o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+	o.OnEvent = func(context.Context, webhookcfg.Event) { panic(hookURL) }
+	if err := newHandler(t, newRecorder(), o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || !strings.Contains(records.String(), "panic in OnEvent") || strings.Contains(records.String(), "/in") {
+		t.Errorf("got %v and %s", err, &records)
 	}
 }
 
-func TestNewHandlerRefuses(t *testing.T) {
-	good, v := newRecorder(), verifier(verify)
+// report returns the event without the fields that differ between a request and a call.
+func report(event webhookcfg.Event) string {
+	event.Operation, event.Credential, event.Duration = "", "", 0
+	return fmt.Sprintf("%+v", event)
+}
+
+// respond writes the response of an error from Go.
+func respond(t *testing.T, err error) *httptest.ResponseRecorder {
+	t.Helper()
+	e, ok := errors.AsType[*webhookcfg.Error](err)
+	if !ok {
+		t.Fatalf("%v is no Error", err)
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, nil)
+	return w
+}
+
+// TestReadsFromGo: a read from Go passes the same checks as a GET, even if no GET is served,
+// with the same event and the same response to an error.
+func TestReadsFromGo(t *testing.T) {
+	const known, gone, unknown = "e1", "gone", "foreign"
 	tests := []struct {
-		name     string
-		store    webhookcfg.Store
-		verifier webhookcfg.CredentialVerifier
-		change   func(o *webhookcfg.Options)
-		want     string
+		name, entity string // entity "" is a list
+		after        string
+		exists       error
+		store        func(context.Context) error
+		want         int
 	}{
-		{"nil store", nil, v, nil, "nil Store"},
-		{"nil verifier", good, nil, nil, "nil CredentialVerifier"},
-		{"relative base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "hooks" }, "BasePath"},
-		{"unclean base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/a//b" }, "BasePath"},
-		{"dots in base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/a/../b" }, "BasePath"},
-		{"wildcard in base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/{tenant}" }, "BasePath"},
-		{"escape in base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/a%2fb" }, "BasePath"},
-		{"letter beyond ASCII in base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/\u0161" }, "BasePath"},
-		{"empty alias", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{""} }, "VariantAlias"},
-		{"root alias", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/"} }, "VariantAlias"},
-		{"alias below a path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{variant + "/x"} }, "overlaps"},
-		{"alias above a path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/api"} }, "overlaps"},
-		{"alias twice", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/w", "/w/"} }, "overlaps"},
-		{"quote in realm", good, v, func(o *webhookcfg.Options) { o.Realm = `a"b` }, "Realm"},
-		{"line break in realm", good, v, func(o *webhookcfg.Options) { o.Realm = "a\r\nb" }, "Realm"},
-		{"probe longer than the request", good, v, func(o *webhookcfg.Options) { o.Timeout, o.ProbeTimeout = 1, 1 }, "ProbeTimeout"},
-		{"negative timeout", good, v, func(o *webhookcfg.Options) { o.Timeout = -1 }, "negative"},
-		{"negative limit", good, v, func(o *webhookcfg.Options) { o.BodyLimit = -1 }, "negative"},
-		{"unknown scope", good, v, func(o *webhookcfg.Options) { o.AllScope = 3 }, "AllScope 3"},
-		{"invalid policy next to a prober", good, v, func(o *webhookcfg.Options) {
-			o.Policy, o.Prober = &egress.Policy{Ports: []uint16{0}}, prober(nil)
-		}, "port 0"},
-		{"unknown mode", good, v, func(o *webhookcfg.Options) { o.ProbeMode = 9 }, "ProbeMode 9"},
+		{name: "one", entity: known, want: 200},
+		{name: "one with an override that no longer exists", entity: gone, want: 200},
+		{name: "list", want: 200},
+		{name: "list after", after: known, want: 200},
+		{name: "malformed identifier", entity: "e*", want: 400},
+		{name: "unknown", entity: unknown, want: 404},
+		{name: "catalogue down", entity: known, exists: errBroken, want: 503},
+		{name: "store down", entity: known, store: func(context.Context) error { return errBroken }, want: 503},
+		{name: "store panics", entity: known, store: func(context.Context) error { panic(hookURL) }, want: 500},
+		{name: "list of a store that is down", store: func(context.Context) error { return errBroken }, want: 503},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			st := newRecorder()
+			var event webhookcfg.Event
 			o := options()
-			if tt.change != nil {
-				tt.change(o)
+			o.OnEvent = eventInto(&event)
+			o.EntityExists = func(_ context.Context, client, entity string) (bool, error) {
+				return client == "acme" && entity != unknown && entity != gone, tt.exists
 			}
-			h, err := webhookcfg.NewHandler(tt.store, tt.verifier, o)
-			if err == nil || h != nil || !strings.HasPrefix(err.Error(), "webhookcfg: ") || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v and the error %v, want one about %s", h, err, tt.want)
+			for _, entity := range []string{known, gone} {
+				if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.Entity(entity), egress.NewURL(hookURL))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var kept webhookcfg.Store = st
+			if tt.store != nil {
+				kept = faulty{st, tt.store}
+			}
+			target := configure
+			if tt.entity != "" {
+				target += "/" + tt.entity
+			} else if tt.after != "" {
+				target += "?after=" + tt.after
+			}
+			r := httptest.NewRequest("GET", target, nil)
+			r.SetBasicAuth("acme", "s3cret")
+			r.RemoteAddr = ""
+			wire := httptest.NewRecorder()
+			newHandler(t, kept, o).ServeHTTP(wire, r)
+			want := report(event)
+
+			o.Reads = false
+			h := newHandler(t, kept, o)
+			var hook webhookcfg.Webhook
+			var page webhookcfg.Page
+			var err error
+			if tt.entity != "" {
+				hook, err = h.Read(t.Context(), "acme", tt.entity)
+			} else {
+				page, err = h.List(t.Context(), "acme", tt.after, 100)
+			}
+			if wire.Code != tt.want {
+				t.Errorf("the request got %d, want %d", wire.Code, tt.want)
+			}
+			stack := func(text string) string { text, _, _ = strings.Cut(text, "stack:"); return text }
+			if diff := cmp.Diff(stack(want), stack(report(event))); diff != "" {
+				t.Errorf("-request +call:\n%s", diff)
+			}
+			switch {
+			case tt.want != http.StatusOK:
+				got := respond(t, err)
+				if diff := cmp.Diff(fmt.Sprint(wire.Code, wire.Header(), wire.Body), fmt.Sprint(got.Code, got.Header(), got.Body)); diff != "" {
+					t.Errorf("-request +call:\n%s", diff)
+				}
+			case err != nil:
+				t.Error(err)
+			case tt.entity != "" && (hook.URL.Reveal() != hookURL || hook.Source != webhookcfg.SourceOverride):
+				t.Errorf("read %+v", hook)
+			case tt.entity == "" && len(page.Overrides) != strings.Count(wire.Body.String(), "endpoint_id"):
+				t.Errorf("listed %+v", page)
 			}
 		})
 	}
-	if _, err := webhookcfg.NewHandler(good, v, nil); err != nil {
-		t.Errorf("nil options: %v", err)
+}
+
+// TestInvalidReads: a call that no correct host makes is an error.
+func TestInvalidReads(t *testing.T) {
+	h := newHandler(t, newRecorder(), options())
+	read := func(client, entity string) error { _, err := h.Read(t.Context(), client, entity); return err }
+	list := func(client, after string, limit int) error {
+		_, err := h.List(t.Context(), client, after, limit)
+		return err
+	}
+	for name, err := range map[string]error{
+		"read without a client": read("", "e1"), "list without a client": list("", "", 10),
+		"no limit": list("acme", "", 0), "limit": list("acme", "", 1001),
+	} {
+		if !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"empty entity": read("acme", ""), "slash": list("acme", "a/b", 10), "line": list("acme", "a\n", 10),
+	} {
+		if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Code != "invalid_request" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !h.CanList() {
+		t.Error("a store with a list: CanList is false")
+	}
+	h = newHandler(t, struct{ webhookcfg.Store }{store.NewMemory()}, options())
+	if err := list("acme", "", 10); h.CanList() || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a store without a list: %v, %v", h.CanList(), err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 const (
@@ -166,3 +168,53 @@ func errorCode(body string) string {
 }
 
 var errBroken = errors.New("broken on purpose")
+
+// eventInto returns an OnEvent that stores the last event in e.
+func eventInto(e *webhookcfg.Event) func(context.Context, webhookcfg.Event) {
+	return func(_ context.Context, got webhookcfg.Event) { *e = got }
+}
+
+// faulty is a store whose calls return the result of fault.
+type faulty struct {
+	webhookcfg.Store
+	fault func(ctx context.Context) error
+}
+
+func (f faulty) Apply(ctx context.Context, _ webhookcfg.Change) error { return f.fault(ctx) }
+
+func (f faulty) Resolve(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook{}, f.fault(ctx)
+}
+
+func (f faulty) List(ctx context.Context, _, _ string, _ int) (webhookcfg.Page, error) {
+	return webhookcfg.Page{}, f.fault(ctx)
+}
+
+func setRequest() *http.Request {
+	return setRequestOf(configure, `{"endpoint_id":"e1","webhook_url":"`+hookURL+`"}`)
+}
+
+func readRequest() *http.Request {
+	r := httptest.NewRequest("GET", configure+"/e1", nil)
+	r.SetBasicAuth("acme", "s3cret")
+	return r
+}
+
+func listRequest() *http.Request {
+	r := httptest.NewRequest("GET", configure, nil)
+	r.SetBasicAuth("acme", "s3cret")
+	return r
+}
+
+// retryError is the error of a throttle or of a busy prober.
+type retryError struct{ wait time.Duration }
+
+func (e retryError) Error() string { return "too fast" }
+
+func (e retryError) RetryAfter() time.Duration { return e.wait }
+
+type prober func(ctx context.Context, client string, target egress.URL) error
+
+func (p prober) Probe(ctx context.Context, client string, target egress.URL) error {
+	return p(ctx, client, target)
+}

@@ -1,15 +1,12 @@
 package webhookcfg_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
-	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -152,24 +149,6 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestLongQuery: the query of a list is limited before it is parsed, which takes much more
-// memory than the query has bytes.
-func TestLongQuery(t *testing.T) {
-	o := options()
-	o.ValidEntityID = func(string) bool { return true }
-	address := serve(t, newHandler(t, newRecorder(), o))
-	after := "?after=" + strings.Repeat("x", 4096-len("after="))
-	for query, want := range map[string]string{
-		after:                             "",
-		after + "x":                       "The query string is too long: send at most 4096 bytes",
-		"?" + strings.Repeat("a&", 1<<17): "The query string is too long: send at most 4096 bytes",
-	} {
-		if a := raw(t, address, request("GET", configure+query, acme, "")); want == "" && a.Status != http.StatusOK || want != "" && a.Body != errorBody("invalid_request", want) {
-			t.Errorf("%d bytes: got %v", len(query), a)
-		}
-	}
-}
-
 // listed is the JSON of a page of overrides, given as pairs of entity and URL.
 func listed(next, base, key string, pairs ...string) string {
 	const since = `"since":"2026-01-02T03:04:05Z"`
@@ -256,128 +235,5 @@ func TestReadsAreOff(t *testing.T) {
 	address := serve(t, newHandler(t, newRecorder(), o))
 	if diff := cmp.Diff([]string{"405 method_not_allowed", "405 method_not_allowed"}, steps(t, address, "get e1", "list")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// TestStoreWithoutLister: lists are not served.
-func TestStoreWithoutLister(t *testing.T) {
-	address := serve(t, newHandler(t, struct{ webhookcfg.Store }{newRecorder()}, options()))
-	want := []string{successBody, shown("endpoint_id", "e1", hookURL, "override"), "405 method_not_allowed"}
-	if diff := cmp.Diff(want, steps(t, address, "set e1 "+hookURL, "get e1", "list")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestEntityExists(t *testing.T) {
-	known := map[string]bool{"acme/e1": true, "acme/e2": true}
-	o := options()
-	o.EntityExists = func(_ context.Context, client, entity string) (bool, error) { return known[client+"/"+entity], nil }
-	address := serve(t, newHandler(t, newRecorder(), o))
-
-	got := steps(t, address, "set e1 "+hookURL, "set e9 "+hookURL, "unset e9", "get e9", "other set e1 "+hookURL, "set "+hookURL, "unset e9", "get e9")
-	unknown := "404 unknown_entity"
-	want := []string{successBody, unknown, unknown, unknown, unknown, successBody, unknown, unknown}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-
-	// The client can still read and unset the entry of an entity that no longer exists, even
-	// if it's off. Without a base, the unset drops it.
-	steps(t, address, "unset", "set "+hookURL, "set e2 "+hookURL)
-	delete(known, "acme/e2")
-	off := shown("endpoint_id", "e2", "", "off")
-	got = steps(t, address, "set e2 "+hookURL, "get e2", "unset e2", "get e2", "unset e2", "get e2", "unset", "get e2", "unset e2")
-	want = []string{unknown, shown("endpoint_id", "e2", hookURL, "override"), successBody, off, successBody, off, successBody, unknown, unknown}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestEntitySyntax(t *testing.T) {
-	o := options()
-	o.ValidEntityID = func(id string) bool { return len(id) < 10 }
-	st := newRecorder()
-	address := serve(t, newHandler(t, st, o))
-	tests := []struct{ target, want string }{
-		{configure + "/a%20b%22", `entity a b"`},
-		{configure + "/%C3%A9", "entity é"},
-		{configure + "/%252f", "entity %2f"},
-		{configure + "/%2f", "400"},
-		{configure + "/%2e%2e", "400"},
-		{configure + "/a%5Cb", "400"},
-		{configure + "/a%0Ab", "400"},
-		{configure + "/%ff", "400"},
-		{configure + "/0123456789", "400"},
-		{configure + "/%c3%a9", "entity é"},
-		{configure + "/é", "400"},
-		{configure + "/a|", "400"},
-		{configure + "%2fé", "400"},
-		{configure + "%2Fa|", "400"},
-		{"/%61pi/v1/configure/configure%2dwebhook/é", "400"},
-	}
-	for _, tt := range tests {
-		if got := outcome(st, raw(t, address, request("DELETE", tt.target, acme, ""))); got != tt.want {
-			t.Errorf("DELETE %s: got %s, want %s", tt.target, got, tt.want)
-		}
-	}
-	got := steps(t, address, "set é\" "+hookURL, "get %C3%A9%22")
-	if want := `{"endpoint_id":"é\"","webhook_url":"` + hookURL + `","source":"override","since":"2026-01-02T03:04:05Z"}`; got[1] != want {
-		t.Errorf("got %s, want %s", got[1], want)
-	}
-}
-
-// TestProbe pins the place of the probe in the order of checks, and the effect of its
-// outcome in each mode.
-func TestProbe(t *testing.T) {
-	const down, busy, refused = "https://down.example.com/t0ken", "https://busy.example.com/", "ftp://x.example.com/"
-	var probed []string
-	probe := prober(func(ctx context.Context, client string, target egress.URL) error {
-		if _, ok := ctx.Deadline(); !ok {
-			t.Error("the probe has no deadline")
-		}
-		probed = append(probed, client+" "+target.Reveal())
-		switch target.Reveal() {
-		case down:
-			return errBroken
-		case busy:
-			return fmt.Errorf("wrapped: %w", retryError{})
-		}
-		return nil
-	})
-	commands := []string{"set e1 " + hookURL, "set " + down, "set " + busy, "set " + refused, "unset e9", "get e1", "get e2"}
-	override := shown("endpoint_id", "e1", hookURL, "override")
-	tests := []struct {
-		name   string
-		mode   webhookcfg.ProbeMode
-		want   []string
-		probed []string
-	}{
-		{
-			"enforce", webhookcfg.ProbeEnforce,
-			[]string{successBody, "400 webhook_unreachable", "429 too_many_requests", "400 invalid_webhook_url", successBody, override, shown("endpoint_id", "e2", "", "none")},
-			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
-		}, {
-			"warn", webhookcfg.ProbeWarn,
-			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
-			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
-		}, {
-			"off", webhookcfg.ProbeOff,
-			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
-			nil,
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			probed = nil
-			o := options()
-			o.Prober, o.ProbeMode = probe, tt.mode
-			address := serve(t, newHandler(t, newRecorder(), o))
-			if diff := cmp.Diff(tt.want, steps(t, address, commands...)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.probed, probed); diff != "" {
-				t.Errorf("probed: -want +got:\n%s", diff)
-			}
-		})
 	}
 }

@@ -117,27 +117,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
-// and [Handler.Unset] always can.
-//
-// A DELETE for all entities must not have a body, since a body could name an entity. The
-// handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request, because
-// net/http drops that.
-type AllScope uint8
-
-const (
-	// AllScopeAsSpecified is the default. It also serves a DELETE of the path with an empty
-	// identifier, "…/configure-webhook/". Clients and proxies that lose an identifier send
-	// that.
-	AllScopeAsSpecified AllScope = iota
-	// AllScopeExact refuses the path with an empty identifier (400).
-	AllScopeExact
-	// AllScopeRefused refuses every set and unset of all entities (403).
-	AllScopeRefused
-
-	allScopes // the number of values
-)
-
 const (
 	defaultRealm        = "webhooks"
 	defaultProbeTimeout = 5 * time.Second

@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -34,3 +35,29 @@ const (
 
 	probeModes // the number of modes
 )
+
+// probe checks that the URL can be reached, if the mode asks for it.
+func (o *operation) probe(ctx context.Context) *apiError {
+	if o.h.options.ProbeMode == ProbeOff {
+		return nil
+	}
+	probeCtx, cancel := context.WithTimeout(ctx, o.h.options.ProbeTimeout)
+	defer cancel()
+	err := o.h.options.Prober.Probe(probeCtx, o.event.Client, o.url)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil: // the whole request ended, not just the probe
+		return unavailable(err)
+	case o.h.options.ProbeMode == ProbeWarn:
+		o.event.Err = o.redactedError(err)
+		return nil
+	}
+	if wait, ok := askedToWait(err); ok {
+		return throttled(err, wait)
+	}
+	if errors.Is(err, egress.ErrUnavailable) {
+		return unavailable(err)
+	}
+	return &apiError{code: codeWebhookUnreachable, description: "The webhook URL could not be reached", cause: err}
+}

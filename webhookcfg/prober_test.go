@@ -204,3 +204,165 @@ func TestHugeTimeouts(t *testing.T) {
 		}
 	}
 }
+
+// fixedAddrs resolves every name to the same addresses.
+type fixedAddrs []netip.Addr
+
+func (f fixedAddrs) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return f, nil }
+
+// TestUndecidedPolicy: while the policy can't check an address, nothing is called or changed.
+// The client should try again, so we don't say that the URL is refused or unreachable.
+func TestUndecidedPolicy(t *testing.T) {
+	const addr = "93.184.216.34"
+	local := map[string]func(context.Context) ([]netip.Addr, error){
+		"fails": func(context.Context) ([]netip.Addr, error) { return nil, errBroken },
+		"hangs": func(ctx context.Context) ([]netip.Addr, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	for failure, local := range local {
+		for _, host := range []string{addr, "hooks.example.com"} {
+			t.Run(host+" "+failure, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newRecorder()
+					o := options()
+					o.ProbeMode = webhookcfg.ProbeEnforce
+					o.Policy = &egress.Policy{
+						LocalAddrs: local,
+						Resolver:   fixedAddrs{netip.MustParseAddr(addr)},
+						Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+							t.Errorf("dialled %s", address)
+							return nil, errBroken
+						},
+					}
+					h := newHandler(t, st, o)
+					if w := overWire(h, t.Context(), webhookcfg.All(), "https://"+host+"/t0ken"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+						t.Errorf("response %d %s", w.Code, w.Body)
+					}
+					err := h.Set(t.Context(), "acme", webhookcfg.All(), "https://"+host+"/t0ken")
+					if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Status != http.StatusServiceUnavailable || !errors.Is(err, egress.ErrUnavailable) {
+						t.Errorf("call: %v", err)
+					}
+					synctest.Wait() // the last request for the addresses has ended
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					start := time.Now()
+					if err := h.Set(ctx, "acme", webhookcfg.All(), "https://"+host+"/t0ken"); err == nil || time.Since(start) > time.Second {
+						t.Errorf("call with a deadline: %v after %v", err, time.Since(start))
+					}
+					if changes := st.take(); changes != nil {
+						t.Errorf("changed %q", changes)
+					}
+					time.Sleep(3 * time.Second) // the deadline of LocalAddrs
+				})
+			})
+		}
+	}
+}
+
+// TestSlowProbe: a probe has its own, shorter deadline, after which the target counts
+// as unreachable.
+func TestSlowProbe(t *testing.T) {
+	tests := []struct {
+		name                  string
+		probeTimeout, timeout time.Duration
+		status                int
+		code                  string
+		after                 time.Duration
+	}{
+		{"defaults", 0, 0, 400, "webhook_unreachable", 5 * time.Second},
+		{"own", time.Second, 0, 400, "webhook_unreachable", time.Second},
+		{"default under a short limit", 0, time.Second, 400, "webhook_unreachable", time.Second / 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options()
+				o.ProbeMode, o.ProbeTimeout, o.Timeout = webhookcfg.ProbeEnforce, tt.probeTimeout, tt.timeout
+				o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { <-ctx.Done(); return ctx.Err() })
+				st := newRecorder()
+				w, start := httptest.NewRecorder(), time.Now()
+				newHandler(t, st, o).ServeHTTP(w, setRequest())
+				if w.Code != tt.status || errorCode(w.Body.String()) != tt.code || time.Since(start) != tt.after {
+					t.Errorf("got %d %s after %v", w.Code, w.Body, time.Since(start))
+				}
+				if changes := st.take(); changes != nil {
+					t.Errorf("the store saw %q", changes)
+				}
+			})
+		})
+	}
+}
+
+// TestNoTimeToProbe: a probe that the deadline of the request cut short proves nothing
+// about the target.
+func TestNoTimeToProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.ProbeMode, o.ProbeTimeout, o.Timeout = webhookcfg.ProbeEnforce, 5*time.Second, 6*time.Second
+		o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { <-ctx.Done(); return ctx.Err() })
+		o.EntityExists = func(context.Context, string, string) (bool, error) { time.Sleep(4 * time.Second); return true, nil }
+		w, start := httptest.NewRecorder(), time.Now()
+		newHandler(t, newRecorder(), o).ServeHTTP(w, setRequest())
+		if w.Code != http.StatusServiceUnavailable || time.Since(start) != 6*time.Second {
+			t.Errorf("got %d after %v", w.Code, time.Since(start))
+		}
+	})
+}
+
+// TestProbe pins the place of the probe in the order of checks, and the effect of its
+// outcome in each mode.
+func TestProbe(t *testing.T) {
+	const down, busy, refused = "https://down.example.com/t0ken", "https://busy.example.com/", "ftp://x.example.com/"
+	var probed []string
+	probe := prober(func(ctx context.Context, client string, target egress.URL) error {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("the probe has no deadline")
+		}
+		probed = append(probed, client+" "+target.Reveal())
+		switch target.Reveal() {
+		case down:
+			return errBroken
+		case busy:
+			return fmt.Errorf("wrapped: %w", retryError{})
+		}
+		return nil
+	})
+	commands := []string{"set e1 " + hookURL, "set " + down, "set " + busy, "set " + refused, "unset e9", "get e1", "get e2"}
+	override := shown("endpoint_id", "e1", hookURL, "override")
+	tests := []struct {
+		name   string
+		mode   webhookcfg.ProbeMode
+		want   []string
+		probed []string
+	}{
+		{
+			"enforce", webhookcfg.ProbeEnforce,
+			[]string{successBody, "400 webhook_unreachable", "429 too_many_requests", "400 invalid_webhook_url", successBody, override, shown("endpoint_id", "e2", "", "none")},
+			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
+		}, {
+			"warn", webhookcfg.ProbeWarn,
+			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
+			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
+		}, {
+			"off", webhookcfg.ProbeOff,
+			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
+			nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			probed = nil
+			o := options()
+			o.Prober, o.ProbeMode = probe, tt.mode
+			address := serve(t, newHandler(t, newRecorder(), o))
+			if diff := cmp.Diff(tt.want, steps(t, address, commands...)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.probed, probed); diff != "" {
+				t.Errorf("probed: -want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,9 +1,13 @@
 package webhookcfg
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // success is the body of each set and unset that succeeded.
@@ -29,4 +33,89 @@ func wholeSeconds(d time.Duration) string {
 		seconds++
 	}
 	return strconv.FormatInt(int64(seconds), 10)
+}
+
+// webhookJSON is a webhook in a response to its owner. It has the whole URL.
+type webhookJSON struct {
+	EndpointID string        `json:"endpoint_id,omitempty"`
+	MocID      string        `json:"moc_id,omitempty"`
+	URL        *string       `json:"webhook_url"`
+	Source     string        `json:"source,omitempty"`
+	Since      *string       `json:"since"`
+	Delivery   *deliveryJSON `json:"delivery,omitempty"`
+}
+
+// deliveryJSON says how the deliveries to a webhook go. No text in it comes from the
+// receiver.
+type deliveryJSON struct {
+	State       string  `json:"state"`
+	Reason      string  `json:"reason,omitempty"`
+	LastSuccess *string `json:"last_success,omitempty"`
+	LastFailure *string `json:"last_failure,omitempty"`
+}
+
+type pageJSON struct {
+	URL       *string       `json:"webhook_url"`
+	Since     *string       `json:"since"`
+	Overrides []webhookJSON `json:"overrides"`
+	Next      string        `json:"next,omitempty"`
+}
+
+func newWebhookJSON(idKey, entity string, hook Webhook) webhookJSON {
+	shown := webhookJSON{URL: urlJSON(hook.URL), Since: timeJSON(hook.Since)}
+	if idKey == mocID {
+		shown.MocID = entity
+	} else {
+		shown.EndpointID = entity
+	}
+	return shown
+}
+
+// newDeliveryJSON returns nil if nothing is known.
+func newDeliveryJSON(d DeliveryStatus) *deliveryJSON {
+	if d.State == "" {
+		return nil
+	}
+	return &deliveryJSON{d.State, d.Reason, timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
+}
+
+func newPageJSON(idKey string, page Page) pageJSON {
+	shown := pageJSON{
+		URL:       urlJSON(page.Base.URL),
+		Since:     timeJSON(page.Base.Since),
+		Overrides: make([]webhookJSON, len(page.Overrides)),
+		Next:      page.Next,
+	}
+	for i, o := range page.Overrides {
+		shown.Overrides[i] = newWebhookJSON(idKey, o.Entity, o.Webhook)
+	}
+	return shown
+}
+
+func urlJSON(u egress.URL) *string {
+	if u.IsZero() {
+		return nil
+	}
+	text := u.Reveal()
+	return &text
+}
+
+func timeJSON(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format(time.RFC3339)
+	return &text
+}
+
+// marshal is json.Marshal without the escapes for HTML, since they make a URL with an
+// ampersand hard to read.
+func marshal(v any) ([]byte, *apiError) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, serverError(err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

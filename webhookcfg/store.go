@@ -49,36 +49,3 @@ type Store interface {
 	// Resolve returns the webhook in effect for an entity.
 	Resolve(ctx context.Context, client, entity string) (Webhook, error)
 }
-
-// Lister lists the overrides of one client. Your [Store] can implement it, too. [NewHandler]
-// checks once whether it does.
-type Lister interface {
-	// List returns the first overrides whose entities come after the given one in byte order,
-	// and at most limit of them. If after is "", it starts with the first of all. It can
-	// return fewer, or none, if a search for more would take too long. So go on until Next is
-	// empty: only that means that there are no more. A page shows the client at one moment,
-	// but two pages can show different moments. The cost of a page depends on limit, and not
-	// on the number of overrides.
-	//
-	// An unknown client has an empty page. An empty client, or a limit below 1, gives an
-	// error that wraps [ErrInvalidArgument].
-	List(ctx context.Context, client, after string, limit int) (Page, error)
-}
-
-// Page is a part of a client's webhooks.
-type Page struct {
-	// Base is the webhook of all entities without an override. It's zero if there is none.
-	Base Webhook
-	// Overrides are in byte order of their entities.
-	Overrides []Override
-	// Next is the value of after for the next page. It's "" on the last page.
-	Next string
-}
-
-// Override is an entity's own entry.
-type Override struct {
-	// Entity is the identifier of the entity.
-	Entity string
-	// Webhook is the URL, or off: its Source is SourceOverride or SourceOff.
-	Webhook Webhook
-}

@@ -9,19 +9,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// ruleEscaping refuses a path that isn't percent-encoded properly. For such a path,
-// URL.EscapedPath doesn't return the path as it was sent. It encodes the decoded path, where
-// "%2f" is a slash.
-const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
-
-const (
-	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
-	ruleAllQuery = "A request that reaches all entities takes no query string"
-	ruleAllBody  = "A request that unsets all entities takes no body"
-
-	ruleEmptyEntity = "The identifier in the path is empty"
-)
-
 // exchange is the state of one request. If no route matches, the request never reaches an
 // operation.
 type exchange struct {
@@ -157,35 +144,6 @@ func (x *exchange) pathScope() (Scope, *apiError) {
 	// Servers other than net/http reuse a path's memory for their next request, but a store
 	// or an event may keep the identifier.
 	return x.h.entities.scope(strings.Clone(id))
-}
-
-// checkAll refuses a request for all entities if it could have lost an identifier on its way.
-func (x *exchange) checkAll() *apiError {
-	m, o, rt := x.match, &x.h.options, x.h.routes
-	switch {
-	case o.AllScope == AllScopeRefused:
-		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
-	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
-		return invalidRequest(ruleAllQuery)
-	case !rt.isUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(x.r), o.AllScope):
-		return invalidRequest(ruleAllPath)
-	}
-	return nil
-}
-
-// checkUnsetAll refuses the same requests as checkAll. It also refuses a body, which may hold
-// the identifier, and an empty identifier, unless AllScope allows it.
-func (x *exchange) checkUnsetAll() *apiError {
-	if x.match.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
-		return invalidRequest(ruleEmptyEntity)
-	}
-	if e := x.checkAll(); e != nil {
-		return e
-	}
-	if hasBody(x.r) {
-		return invalidRequest(ruleAllBody)
-	}
-	return nil
 }
 
 // respond writes the response: an error, or the result.

@@ -3,10 +3,10 @@ package webhookcfg
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
-	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -122,32 +122,6 @@ func verifierError(err error) *apiError {
 	return unavailable(withheld("verifier failed", err))
 }
 
-// withheld returns an error that shows only the text, the types of the cause and, if the
-// cause has one, its fixed text.
-func withheld(text string, cause error) error {
-	if fixed, ok := redact.FixedIn(cause); ok {
-		text += ": " + fixed.Error()
-	}
-	return redact.Error(text+" ("+strings.Join(appendTypes(nil, cause), ": ")+")", cause)
-}
-
-// appendTypes appends the types of an error and of the errors that it wraps, up to eight.
-func appendTypes(types []string, err error) []string {
-	if err == nil || len(types) == 8 {
-		return types
-	}
-	types = append(types, fmt.Sprintf("%T", err))
-	switch wrapper := err.(type) {
-	case interface{ Unwrap() error }:
-		return appendTypes(types, wrapper.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range wrapper.Unwrap() {
-			types = appendTypes(types, err)
-		}
-	}
-	return types
-}
-
 // policyError classifies an error of [egress.Policy.CheckContext].
 func policyError(err error) *apiError {
 	rule, refused := errors.AsType[egress.PolicyError](err)
@@ -158,21 +132,59 @@ func policyError(err error) *apiError {
 	return &apiError{code: codeInvalidWebhookURL, description: strings.ToUpper(text[:1]) + text[1:]}
 }
 
-// panicError is the cause of a 500 after a panic.
-type panicError struct {
-	text  string
-	stack []byte
-	abort bool // the value is http.ErrAbortHandler, or wraps it
+// Error is the error that methods like [Handler.Set] return to your own code. It holds the
+// response that a request would have got. As an [http.Handler], it writes that response.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code is the error code, as in the table of the package documentation.
+	Code string
+	// Description is the text for the client. It never repeats the caller's input.
+	Description string
+	// RetryAfter is how long you should wait before you try again. It's zero if that's
+	// unknown.
+	RetryAfter time.Duration
+
+	cause            error
+	challenge, allow string // fields of the response
 }
 
-func (p *panicError) Error() string { return "panic: " + p.text }
-
-// isAbort reports whether the operation panicked with [http.ErrAbortHandler]. It also finds a
-// panic that a wrapper, such as a cache of sign-ins, moved here from another goroutine.
-func (e *apiError) isAbort() bool {
-	if e == nil {
-		return false
+// newError returns the error for the host's code, with the cause as the event shows it.
+func (h *Handler) newError(e *apiError, cause error) *Error {
+	public := &Error{Status: e.status(), Code: errorTable[e.code].name, Description: e.description, RetryAfter: e.retryAfter, cause: cause, allow: e.allow}
+	if e.code == codeInvalidClient {
+		public.challenge = h.challenge
 	}
-	p, ok := e.cause.(*panicError)
-	return ok && p.abort
+	return public
 }
+
+// ServeHTTP responds like the handler does, so the response doesn't show the cause. Use it
+// for an error that a method of [Handler] returned.
+func (e *Error) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	header := w.Header()
+	if e.challenge != "" {
+		header.Set("WWW-Authenticate", e.challenge)
+	}
+	if e.allow != "" {
+		header.Set("Allow", e.allow)
+	}
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", wholeSeconds(e.RetryAfter))
+	}
+	// The codes and descriptions need no escaping: RFC 6749 §5.2 limits their characters.
+	write(w, e.Status, []byte(`{"error":"`+e.Code+`","error_description":"`+e.Description+`"}`), "")
+}
+
+// Error returns the code, the description and the cause. Don't show it to clients: the cause
+// is for you only.
+func (e *Error) Error() string {
+	text := "webhookcfg: " + e.Code + ": " + e.Description
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause, or nil if the description says it all. You can log its text: URLs
+// in it show scheme, host and port only.
+func (e *Error) Unwrap() error { return e.cause }

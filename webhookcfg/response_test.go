@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,18 +15,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
-
-// retryError is the error of a throttle or of a busy prober.
-type retryError struct{ wait time.Duration }
-
-func (e retryError) Error() string             { return "too fast" }
-func (e retryError) RetryAfter() time.Duration { return e.wait }
-
-type prober func(ctx context.Context, client string, target egress.URL) error
-
-func (p prober) Probe(ctx context.Context, client string, target egress.URL) error {
-	return p(ctx, client, target)
-}
 
 // golden is a whole response without its Date.
 func golden(status, body string, fields ...string) string {
@@ -176,27 +163,5 @@ func TestGolden(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("no golden response has the code %s", name)
 		}
-	}
-}
-
-// TestErrorTable pins the statuses of the error codes.
-func TestErrorTable(t *testing.T) {
-	want := map[string]int{
-		"invalid_request":         http.StatusBadRequest,
-		"invalid_webhook_url":     http.StatusBadRequest,
-		"webhook_unreachable":     http.StatusBadRequest,
-		"invalid_client":          http.StatusUnauthorized,
-		"all_refused":             http.StatusForbidden,
-		"not_found":               http.StatusNotFound,
-		"unknown_entity":          http.StatusNotFound,
-		"method_not_allowed":      http.StatusMethodNotAllowed,
-		"request_too_large":       http.StatusRequestEntityTooLarge,
-		"unsupported_media_type":  http.StatusUnsupportedMediaType,
-		"too_many_requests":       http.StatusTooManyRequests,
-		"server_error":            http.StatusInternalServerError,
-		"temporarily_unavailable": http.StatusServiceUnavailable,
-	}
-	if diff := cmp.Diff(want, webhookcfg.ErrorTable()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }

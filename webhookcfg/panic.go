@@ -1,0 +1,59 @@
+package webhookcfg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// panicError is the cause of a 500 after a panic.
+type panicError struct {
+	text  string
+	stack []byte
+	abort bool // the value is http.ErrAbortHandler, or wraps it
+}
+
+func (p *panicError) Error() string { return "panic: " + p.text }
+
+// isAbort reports whether the operation panicked with [http.ErrAbortHandler]. It also finds a
+// panic that a wrapper, such as a cache of sign-ins, moved here from another goroutine.
+func (e *apiError) isAbort() bool {
+	if e == nil {
+		return false
+	}
+	p, ok := e.cause.(*panicError)
+	return ok && p.abort
+}
+
+// performPanic returns a panic of the operation. If the client hasn't signed in yet, it
+// withholds the text, for the reason that verifierError gives.
+func (o *operation) performPanic(value any) *panicError {
+	p := o.panicked(value)
+	if o.event.Client != "" {
+		return p
+	}
+	p.text = fmt.Sprintf("value of type %T, in the verifier", value)
+	var moved interface{ Stack() []byte } // from the goroutine of a shared check
+	if err, ok := value.(error); ok && errors.As(err, &moved) {
+		p.stack = moved.Stack()
+	}
+	return p
+}
+
+func (o *operation) panicked(value any) *panicError {
+	err, _ := value.(error)
+	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
+}
+
+// recoverReport logs a panic of OnEvent or of the logger. It doesn't change the outcome.
+func (o *operation) recoverReport(ctx context.Context) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	defer func() { _ = recover() }() // the logger can panic, too
+	p := o.panicked(value)
+	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", p.Error(), "stack", string(p.stack))
+}

@@ -1,0 +1,96 @@
+package webhookcfg
+
+import "log/slog"
+
+// Scope is the reach of a change: one entity, or all entities of a client. The zero value is
+// invalid, so a missing identifier never means "all" by accident.
+type Scope struct {
+	all    bool
+	entity string
+}
+
+// All is the scope of every entity of a client, including those that nobody has named yet.
+func All() Scope { return Scope{all: true} }
+
+// Entity is the scope of one entity. Entity("") is the zero Scope, which is invalid.
+func Entity(id string) Scope { return Scope{entity: id} }
+
+// IsAll reports whether s reaches every entity of the client.
+func (s Scope) IsAll() bool { return s.all }
+
+// Entity returns the identifier of the entity that s reaches. It's "" if s reaches all of
+// them, or is invalid.
+func (s Scope) Entity() string { return s.entity }
+
+// String returns "all", "entity e1" or "invalid".
+func (s Scope) String() string {
+	switch {
+	case s.all:
+		return "all"
+	case s.entity != "":
+		return "entity " + s.entity
+	default:
+		return "invalid"
+	}
+}
+
+// LogValue implements [slog.LogValuer]. Logs show the same text as String.
+func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
+// and [Handler.Unset] always can.
+//
+// A DELETE for all entities must not have a body, since a body could name an entity. The
+// handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request, because
+// net/http drops that.
+type AllScope uint8
+
+const (
+	// AllScopeAsSpecified is the default. It also serves a DELETE of the path with an empty
+	// identifier, "…/configure-webhook/". Clients and proxies that lose an identifier send
+	// that.
+	AllScopeAsSpecified AllScope = iota
+	// AllScopeExact refuses the path with an empty identifier (400).
+	AllScopeExact
+	// AllScopeRefused refuses every set and unset of all entities (403).
+	AllScopeRefused
+
+	allScopes // the number of values
+)
+
+const (
+	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
+	ruleAllQuery = "A request that reaches all entities takes no query string"
+	ruleAllBody  = "A request that unsets all entities takes no body"
+
+	ruleEmptyEntity = "The identifier in the path is empty"
+)
+
+// checkAll refuses a request for all entities if it could have lost an identifier on its way.
+func (x *exchange) checkAll() *apiError {
+	m, o, rt := x.match, &x.h.options, x.h.routes
+	switch {
+	case o.AllScope == AllScopeRefused:
+		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
+	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
+		return invalidRequest(ruleAllQuery)
+	case !rt.isUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(x.r), o.AllScope):
+		return invalidRequest(ruleAllPath)
+	}
+	return nil
+}
+
+// checkUnsetAll refuses the same requests as checkAll. It also refuses a body, which may hold
+// the identifier, and an empty identifier, unless AllScope allows it.
+func (x *exchange) checkUnsetAll() *apiError {
+	if x.match.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
+		return invalidRequest(ruleEmptyEntity)
+	}
+	if e := x.checkAll(); e != nil {
+		return e
+	}
+	if hasBody(x.r) {
+		return invalidRequest(ruleAllBody)
+	}
+	return nil
+}
