@@ -24,24 +24,24 @@ type Change struct {
 	// and return it as [Webhook.Since].
 	Time time.Time
 
-	op op
+	kind kind
 }
 
-type op uint8
+type kind uint8
 
 const (
-	opSet op = iota + 1
-	opUnset
+	kindSet kind = iota + 1
+	kindUnset
 )
 
 // SetChange returns the change that makes url the webhook of the scope.
 func SetChange(client string, scope Scope, url egress.URL) Change {
-	return Change{Client: client, Scope: scope, URL: url, op: opSet}
+	return Change{Client: client, Scope: scope, URL: url, kind: kindSet}
 }
 
 // UnsetChange returns the change that leaves the scope without a webhook.
 func UnsetChange(client string, scope Scope) Change {
-	return Change{Client: client, Scope: scope, op: opUnset}
+	return Change{Client: client, Scope: scope, kind: kindUnset}
 }
 
 // Validate returns nil if a store can apply the change: it has a client and a scope, and a set
@@ -53,11 +53,11 @@ func (c Change) Validate() error {
 		return fmt.Errorf("%w: change without a client", ErrInvalidArgument)
 	case c.Scope == Scope{}:
 		return fmt.Errorf("%w: change without a scope", ErrInvalidArgument)
-	case c.op == opSet && c.URL.IsZero():
+	case c.kind == kindSet && c.URL.IsZero():
 		return fmt.Errorf("%w: set without a URL", ErrInvalidArgument)
-	case c.op == opUnset && !c.URL.IsZero():
+	case c.kind == kindUnset && !c.URL.IsZero():
 		return fmt.Errorf("%w: unset with a URL", ErrInvalidArgument)
-	case c.op != opSet && c.op != opUnset:
+	case c.kind != kindSet && c.kind != kindUnset:
 		return fmt.Errorf("%w: the change is neither set nor unset: build it with SetChange or UnsetChange", ErrInvalidArgument)
 	}
 	return nil

@@ -79,7 +79,7 @@ func (e *Event) level(ctx context.Context) slog.Level {
 		return slog.LevelWarn
 	case e.Status < http.StatusBadRequest && e.Err != nil:
 		return slog.LevelWarn
-	case e.Status < http.StatusBadRequest && e.Operation != opNameSet && e.Operation != opNameUnset:
+	case e.Status < http.StatusBadRequest && e.Operation != opSet && e.Operation != opUnset:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo
@@ -130,10 +130,10 @@ func (o *operation) report(ctx context.Context) {
 		return
 	}
 	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
-	if actor, ok := ctx.Value(actorKey{}).(string); ok && (o.event.Operation != opNameSignIn || o.event.Client != "") {
+	if actor, ok := ctx.Value(actorKey{}).(string); ok && (o.event.Operation != opSignIn || o.event.Client != "") {
 		o.event.Actor = shownID(actor, o.secrets[1])
 	}
-	if o.event.Operation == opNameSet {
+	if o.event.Operation == opSet {
 		o.event.URL = o.url // even if the set was refused
 	}
 	if onEvent != nil {

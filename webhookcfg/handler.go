@@ -83,12 +83,12 @@ func (h *Handler) Options() Options {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}}
-	if x.match, x.unmatched = h.routes.match(r.Method, r.URL.EscapedPath()); x.unmatched == nil {
-		r.Pattern = x.match.action.pattern
-		x.event.Operation = x.match.action.operation
+	q := &request{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}}
+	if q.match, q.unmatched = h.routes.match(r.Method, r.URL.EscapedPath()); q.unmatched == nil {
+		r.Pattern = q.match.action.pattern
+		q.event.Operation = q.match.action.operation
 	}
-	bodytimer.Serve(x, h.options.Timeout, w, r)
+	bodytimer.Serve(q, h.options.Timeout, w, r)
 }
 
 // Register registers the handler with your mux, such as an [http.ServeMux]. Each route gets
@@ -158,32 +158,29 @@ func (h *Handler) Before(next http.Handler) http.Handler {
 // the store, the prober or a function of the options becomes an error. A panic of OnEvent is
 // only logged.
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
-	c := h.newCall(opNameSet)
-	c.url = egress.NewURL(url)
-	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
+	o := h.newOperation(opSet)
+	o.url = egress.NewURL(url)
+	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
 // Unset leaves the scope of a client without a webhook, like a DELETE from the client. See
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
-	c := h.newCall(opNameUnset)
-	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
+	o := h.newOperation(opUnset)
+	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
 // Read returns the webhook in effect for an entity, like a GET from the client, with the same
 // checks, event and log record. It works without [Options.Reads], too. For the error, see
 // [Handler.Set].
 func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook, err error) {
-	c := h.newCall(opNameRead)
-	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
-		if e := c.actFor(client); e != nil {
-			return e
-		}
+	o := h.newOperation(opRead)
+	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
 		scope, e := h.entities.scope(entity)
 		if e != nil {
 			return e
 		}
-		hook, e = c.webhook(ctx, scope)
+		hook, e = o.webhook(ctx, scope)
 		return e
 	})
 	return hook, err
@@ -196,20 +193,17 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 // and control characters, such as the start of an identifier. If the store can't list, the
 // error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
 func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
-	c := h.newCall(opNameList)
-	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
-		if e := c.actFor(client); e != nil {
-			return e
-		}
+	o := h.newOperation(opList)
+	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
 		switch {
 		case limit < 1 || limit > maxLimit:
 			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
 		case after != "" && !safeSegment(after):
 			return invalidRequest(h.entities.rule)
-		case !c.h.CanList():
+		case !h.CanList():
 			return serverError(fmt.Errorf("%w: the store is not a Lister", errors.ErrUnsupported))
 		}
-		page, e = c.page(ctx, after, limit)
+		page, e = o.page(ctx, after, limit)
 		return e
 	})
 	return page, err
@@ -226,16 +220,13 @@ func (h *Handler) CanList() bool { return h.lister != nil }
 // It's a part of a read, so you only get an event and a log record if it fails, with the
 // operation "read". For the error, see [Handler.Set].
 func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hook Webhook) (status DeliveryStatus, err error) {
-	c := h.newCall(opNameRead)
-	c.failuresOnly = true
-	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
-		if e := c.actFor(client); e != nil {
-			return e
+	o := h.newOperation(opRead)
+	o.failuresOnly = true
+	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
+		if o.event.Scope = Entity(entity); entity == "" {
+			o.event.Scope = All()
 		}
-		if c.event.Scope = Entity(entity); entity == "" {
-			c.event.Scope = All()
-		}
-		status, e = c.delivery(ctx, entity, hook)
+		status, e = o.delivery(ctx, entity, hook)
 		return e
 	})
 	return status, err
@@ -249,12 +240,12 @@ func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hoo
 // If your verifier limits sign-ins, put the caller's address into ctx. See
 // [ContextWithSource].
 func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
-	c := h.newCall(opNameSignIn)
-	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+	o := h.newOperation(opSignIn)
+	err = o.run(ctx, func(ctx context.Context) (e *apiError) {
 		if !validCredentials(id, secret) {
 			return invalidClient(fmt.Errorf("%w: malformed", ErrInvalidCredentials))
 		}
-		client, e = c.signIn(ctx, id, secret)
+		client, e = o.signIn(ctx, id, secret)
 		return e
 	})
 	return client, err

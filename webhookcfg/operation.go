@@ -9,6 +9,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+// The operations, as in [Event]. Only a [Handler.SignIn] is a sign_in.
+const (
+	opSet    = "set"
+	opUnset  = "unset"
+	opRead   = "read"
+	opList   = "list"
+	opSignIn = "sign_in"
+)
+
 // operation is an operation for a client. A request asked for it, or a call from Go.
 type operation struct {
 	h     *Handler
@@ -19,6 +28,8 @@ type operation struct {
 	// read. secrets are the client's secrets. We redact both in the texts of other packages.
 	url     egress.URL
 	secrets [2]string
+	// failuresOnly means that a success is not reported.
+	failuresOnly bool
 }
 
 // attempt performs the operation and records its outcome. If the store, the verifier, the
@@ -83,7 +94,7 @@ func (o *operation) page(ctx context.Context, after string, limit int) (Page, *a
 
 // change sets or unsets, as the operation says.
 func (o *operation) change(ctx context.Context, scope Scope) *apiError {
-	if o.event.Operation == opNameSet {
+	if o.event.Operation == opSet {
 		return o.set(ctx, scope)
 	}
 	return o.unset(ctx, scope)
@@ -132,50 +143,45 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	return nil
 }
 
-// call is an operation that the host's own code asked for.
-type call struct {
-	operation
-	failuresOnly bool // a success is not reported
+// newOperation returns an operation that the host's own code asks for. It starts now.
+func (h *Handler) newOperation(name string) *operation {
+	return &operation{h: h, start: time.Now(), event: Event{Operation: name}}
 }
 
-// newCall returns a call that starts now.
-func (h *Handler) newCall(name string) *call {
-	return &call{operation: operation{h: h, start: time.Now(), event: Event{Operation: name}}}
+// runFor performs an operation that the host's own code asked for, for a client.
+func (o *operation) runFor(ctx context.Context, client string, perform func(context.Context) *apiError) error {
+	return o.run(ctx, func(ctx context.Context) *apiError {
+		if !validClientID(client) {
+			return serverError(fmt.Errorf("%w: the client is not a valid Client.ID", ErrInvalidArgument))
+		}
+		o.event.Client = client
+		return perform(ctx)
+	})
 }
 
-func (c *call) run(ctx context.Context, perform func(context.Context) *apiError) error {
-	ctx, cancel := context.WithDeadline(ctx, c.start.Add(c.h.options.Timeout))
+// run is like runFor, for an operation that finds out itself who the client is.
+func (o *operation) run(ctx context.Context, perform func(context.Context) *apiError) error {
+	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
 	defer cancel()
-	e := c.attempt(ctx, perform)
-	if e != nil || !c.failuresOnly {
-		c.report(ctx)
+	e := o.attempt(ctx, perform)
+	if e != nil || !o.failuresOnly {
+		o.report(ctx)
 	}
 	if e == nil {
 		return nil
 	}
-	return c.h.newError(e, c.event.Err)
+	return o.h.newError(e, o.event.Err)
 }
 
-// actFor lets the call act for a client.
-func (c *call) actFor(client string) *apiError {
-	if !validClientID(client) {
-		return serverError(fmt.Errorf("%w: the client is not a valid Client.ID", ErrInvalidArgument))
-	}
-	c.event.Client = client
-	return nil
-}
-
-func (c *call) perform(ctx context.Context, client string, scope Scope) *apiError {
-	if e := c.actFor(client); e != nil {
-		return e
-	}
+// changeChecked is change for a scope that the host's own code chose.
+func (o *operation) changeChecked(ctx context.Context, scope Scope) *apiError {
 	if scope == (Scope{}) {
 		return serverError(fmt.Errorf("%w: the scope is zero: pass Entity or All", ErrInvalidArgument))
 	}
 	if !scope.IsAll() {
-		if _, e := c.h.entities.scope(scope.Entity()); e != nil {
+		if _, e := o.h.entities.scope(scope.Entity()); e != nil {
 			return e
 		}
 	}
-	return c.change(ctx, scope)
+	return o.change(ctx, scope)
 }

@@ -9,9 +9,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// exchange is the state of one request. If no route matches, the request never reaches an
+// request is the state of one request. If no route matches, the request never reaches an
 // operation.
-type exchange struct {
+type request struct {
 	operation
 	w         http.ResponseWriter
 	r         *http.Request
@@ -21,147 +21,147 @@ type exchange struct {
 }
 
 // ServeHTTP performs the operation, responds, and reports the outcome, each exactly once.
-func (x *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x.w, x.r = w, r
-	if x.unmatched != nil {
-		x.respond(x.unmatched)
+func (q *request) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q.w, q.r = w, r
+	if q.unmatched != nil {
+		q.respond(q.unmatched)
 		return
 	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
+	ctx, cancel := context.WithDeadline(q.r.Context(), q.start.Add(q.h.options.Timeout))
 	defer cancel()
-	e := x.attempt(ctx, x.perform)
+	e := q.attempt(ctx, q.perform)
 	if e.isAbort() {
 		panic(http.ErrAbortHandler) // not the wrapped value, since net/http only recognizes this one
 	}
-	x.respond(e)
-	x.report(ctx)
+	q.respond(e)
+	q.report(ctx)
 }
 
 // perform authenticates the client and performs the operation.
-func (x *exchange) perform(ctx context.Context) *apiError {
-	if e := x.authenticate(ctx); e != nil {
+func (q *request) perform(ctx context.Context) *apiError {
+	if e := q.authenticate(ctx); e != nil {
 		return e
 	}
-	if u := x.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
+	if u := q.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
 		return invalidRequest(ruleEscaping)
 	}
-	switch x.event.Operation {
-	case opNameRead:
-		return x.read(ctx)
-	case opNameList:
-		return x.list(ctx)
+	switch q.event.Operation {
+	case opRead:
+		return q.read(ctx)
+	case opList:
+		return q.list(ctx)
 	}
-	scope, e := x.scope()
+	scope, e := q.scope()
 	if e != nil {
 		return e
 	}
-	x.result = success
-	return x.change(ctx, scope)
+	q.result = success
+	return q.change(ctx, scope)
 }
 
 // authenticate signs the client in.
-func (x *exchange) authenticate(ctx context.Context) *apiError {
-	id, secret, token, err := basicCredentials(x.r.Header)
+func (q *request) authenticate(ctx context.Context) *apiError {
+	id, secret, token, err := basicCredentials(q.r.Header)
 	if err != nil {
 		return invalidClient(err)
 	}
-	x.secrets[0] = token
-	_, e := x.signIn(ctx, id, secret)
+	q.secrets[0] = token
+	_, e := q.signIn(ctx, id, secret)
 	return e
 }
 
-func (x *exchange) read(ctx context.Context) *apiError {
-	scope, e := x.pathScope()
+func (q *request) read(ctx context.Context) *apiError {
+	scope, e := q.pathScope()
 	if e != nil {
 		return e
 	}
-	hook, e := x.webhook(ctx, scope)
+	hook, e := q.webhook(ctx, scope)
 	if e != nil {
 		return e
 	}
-	shown := newWebhookJSON(x.match.resource.idKey, scope.Entity(), hook)
+	shown := newWebhookJSON(q.match.resource.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
-	delivery, e := x.delivery(ctx, scope.Entity(), hook)
+	delivery, e := q.delivery(ctx, scope.Entity(), hook)
 	if e != nil {
 		return e
 	}
 	shown.Delivery = newDeliveryJSON(delivery)
-	x.result, e = marshal(shown)
+	q.result, e = marshal(shown)
 	return e
 }
 
-func (x *exchange) list(ctx context.Context) *apiError {
-	after, limit, e := pageQuery(x.r.URL.RawQuery, x.h.entities)
+func (q *request) list(ctx context.Context) *apiError {
+	after, limit, e := pageQuery(q.r.URL.RawQuery, q.h.entities)
 	if e != nil {
 		return e
 	}
-	page, e := x.page(ctx, after, limit)
+	page, e := q.page(ctx, after, limit)
 	if e != nil {
 		return e
 	}
-	x.result, e = marshal(newPageJSON(x.match.resource.idKey, page))
+	q.result, e = marshal(newPageJSON(q.match.resource.idKey, page))
 	return e
 }
 
 // scope reads and checks the scope of a change. For a set it also reads the URL, which is in
 // the same body.
-func (x *exchange) scope() (Scope, *apiError) {
+func (q *request) scope() (Scope, *apiError) {
 	switch {
-	case x.event.Operation == opNameSet:
-		return x.bodyScope()
-	case x.match.action.form == formEntity:
-		return x.pathScope()
+	case q.event.Operation == opSet:
+		return q.bodyScope()
+	case q.match.action.form == formEntity:
+		return q.pathScope()
 	default:
-		x.event.Scope = All() // so the event shows it, even if we refuse it
-		return All(), x.checkUnsetAll()
+		q.event.Scope = All() // so the event shows it, even if we refuse it
+		return All(), q.checkUnsetAll()
 	}
 }
 
 // bodyScope reads the body of a set.
-func (x *exchange) bodyScope() (Scope, *apiError) {
-	data, e := readJSON(x.w, x.r, x.h.options.BodyLimit)
+func (q *request) bodyScope() (Scope, *apiError) {
+	data, e := readJSON(q.w, q.r, q.h.options.BodyLimit)
 	if e != nil {
 		return Scope{}, e
 	}
-	body, e := decodeSet(data, x.match.resource.idKey)
+	body, e := decodeSet(data, q.match.resource.idKey)
 	if e != nil {
 		return Scope{}, e
 	}
-	x.url = egress.NewURL(body.url)
+	q.url = egress.NewURL(body.url)
 	if body.hasEntity {
-		return x.h.entities.scope(body.entity)
+		return q.h.entities.scope(body.entity)
 	}
-	x.event.Scope = All() // so the event shows it, even if we refuse it
-	return All(), x.checkAll()
+	q.event.Scope = All() // so the event shows it, even if we refuse it
+	return All(), q.checkAll()
 }
 
 // pathScope returns the scope of the entity that a path names.
-func (x *exchange) pathScope() (Scope, *apiError) {
-	id, err := url.PathUnescape(x.match.segment)
+func (q *request) pathScope() (Scope, *apiError) {
+	id, err := url.PathUnescape(q.match.segment)
 	if err != nil {
-		return Scope{}, invalidRequest(x.h.entities.rule)
+		return Scope{}, invalidRequest(q.h.entities.rule)
 	}
 	// Servers other than net/http reuse a path's memory for their next request, but a store
 	// or an event may keep the identifier.
-	return x.h.entities.scope(strings.Clone(id))
+	return q.h.entities.scope(strings.Clone(id))
 }
 
 // respond writes the response: an error, or the result.
-func (x *exchange) respond(e *apiError) {
+func (q *request) respond(e *apiError) {
 	if e == nil {
-		write(x.w, http.StatusOK, x.result, x.scopeField())
+		write(q.w, http.StatusOK, q.result, q.scopeField())
 	} else {
-		x.h.newError(e, nil).ServeHTTP(x.w, x.r)
+		q.h.newError(e, nil).ServeHTTP(q.w, q.r)
 	}
 }
 
 // scopeField returns the Webhook-Scope field for a change. A client whose identifier got lost
 // can see there that its change reached all entities. It's "" for a read.
-func (x *exchange) scopeField() string {
+func (q *request) scopeField() string {
 	switch {
-	case x.event.Operation != opNameSet && x.event.Operation != opNameUnset:
+	case q.event.Operation != opSet && q.event.Operation != opUnset:
 		return ""
-	case x.event.Scope.IsAll():
+	case q.event.Scope.IsAll():
 		return "all"
 	default:
 		return "entity"

@@ -20,15 +20,6 @@ const (
 	mocID      = "moc_id"
 )
 
-// The operations, as in [Event]. Only a [Handler.SignIn] is a sign_in.
-const (
-	opNameSet    = "set"
-	opNameUnset  = "unset"
-	opNameRead   = "read"
-	opNameList   = "list"
-	opNameSignIn = "sign_in"
-)
-
 // resource is a path that leads to the webhooks: one of the two, or an alias. It never
 // changes.
 type resource struct {
@@ -88,18 +79,18 @@ func newResource(o *Options, path, idKey string, lists bool) resource {
 	root, slash := strings.CutSuffix(path, "/")
 	rs := resource{basePath: o.BasePath, root: o.BasePath + root, idKey: idKey}
 	if slash {
-		rs.add(http.MethodPost, formSlash, opNameSet)
+		rs.add(http.MethodPost, formSlash, opSet)
 	} else {
-		rs.add(http.MethodPost, formExact, opNameSet)
+		rs.add(http.MethodPost, formExact, opSet)
 	}
 	for _, f := range []form{formExact, formSlash, formEntity} {
-		rs.add(http.MethodDelete, f, opNameUnset)
+		rs.add(http.MethodDelete, f, opUnset)
 	}
 	if o.Reads {
-		rs.add(http.MethodGet, formEntity, opNameRead)
+		rs.add(http.MethodGet, formEntity, opRead)
 	}
 	if o.Reads && lists {
-		rs.add(http.MethodGet, formExact, opNameList)
+		rs.add(http.MethodGet, formExact, opList)
 	}
 	return rs
 }

@@ -67,14 +67,14 @@ const (
 )
 
 // checkAll refuses a request for all entities if it could have lost an identifier on its way.
-func (x *exchange) checkAll() *apiError {
-	m, o, rt := x.match, &x.h.options, x.h.routes
+func (q *request) checkAll() *apiError {
+	m, o, rt := q.match, &q.h.options, q.h.routes
 	switch {
 	case o.AllScope == AllScopeRefused:
 		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
-	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
+	case q.r.URL.RawQuery != "" || q.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
-	case !rt.isUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(x.r), o.AllScope):
+	case !rt.isUnmodified(q.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(q.r), o.AllScope):
 		return invalidRequest(ruleAllPath)
 	}
 	return nil
@@ -82,14 +82,14 @@ func (x *exchange) checkAll() *apiError {
 
 // checkUnsetAll refuses the same requests as checkAll. It also refuses a body, which may hold
 // the identifier, and an empty identifier, unless AllScope allows it.
-func (x *exchange) checkUnsetAll() *apiError {
-	if x.match.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
+func (q *request) checkUnsetAll() *apiError {
+	if q.match.action.form == formSlash && q.h.options.AllScope == AllScopeExact {
 		return invalidRequest(ruleEmptyEntity)
 	}
-	if e := x.checkAll(); e != nil {
+	if e := q.checkAll(); e != nil {
 		return e
 	}
-	if hasBody(x.r) {
+	if hasBody(q.r) {
 		return invalidRequest(ruleAllBody)
 	}
 	return nil

@@ -35,7 +35,7 @@ func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
 	}
 	served := strings.TrimPrefix(m.resource.root, m.resource.basePath)
-	if m.action.operation == opNameSet {
+	if m.action.operation == opSet {
 		if m.action.form == formSlash {
 			served += "/"
 		}
