@@ -2,9 +2,19 @@ package deliver
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Only the status counts. We read the body to reuse the connection, unless it's longer or
+// slower than this.
+const (
+	maxBodyBytes = 4 << 10
+	maxBodyTime  = 250 * time.Millisecond
 )
 
 // Attempt is an attempt that may start now. It holds a slot of its client and of its
@@ -69,10 +79,44 @@ func (a *Attempt) Send(ctx context.Context) Result {
 func (a *Attempt) use(ctx context.Context) Result {
 	var v verdict // of a panic: none
 	defer func() { a.slot.release(time.Now(), v) }()
-	r := a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
+	r := a.request(ctx)
 	r.Webhook = a.webhook
 	v = r.verdict()
 	return r
+}
+
+// request sends the request.
+func (a *Attempt) request(caller context.Context) Result {
+	s, target := a.sender, a.webhook.URL
+	ctx, cancel := context.WithTimeout(egress.ContextWithClient(caller, a.client), s.options.Timeout)
+	defer cancel()
+	keys, err := loadKeys(ctx, s.keys, a.client)
+	if err != nil {
+		return unavailable(err)
+	}
+	now := time.Now()
+	req, err := a.message.request(ctx, target, keys, now, s.options.UserAgent)
+	if err != nil {
+		return unavailable(err)
+	}
+	if err := caller.Err(); err != nil {
+		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return noResponse(err)
+	}
+	finish(resp.Body, cancel)
+	return judge(target, resp, s.options.MaxPause)
+}
+
+// finish reads a body to its end, so that the connection can be reused, or cancels the
+// request.
+func finish(body io.ReadCloser, cancel context.CancelFunc) {
+	timer := time.AfterFunc(maxBodyTime, cancel)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // a failure doesn't matter: the status counts
+	_ = body.Close()
 }
 
 // Cancel gives the slot back without an attempt.

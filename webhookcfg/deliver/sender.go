@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -78,13 +77,6 @@ const (
 	defaultPerReceiver = 4
 	defaultMaxPause    = time.Hour
 	defaultUserAgent   = "go-webhookcfg"
-)
-
-// Only the status counts. We read the body to reuse the connection, unless it's longer or
-// slower than this.
-const (
-	maxBodyBytes = 4 << 10
-	maxBodyTime  = 250 * time.Millisecond
 )
 
 func (o *Options) complete() error {
@@ -311,37 +303,4 @@ func hostport(target egress.URL) string {
 		host = addr.Unmap().String()
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// attempt sends the request.
-func (s *Sender) attempt(caller context.Context, client string, target egress.URL, m Message) Result {
-	ctx, cancel := context.WithTimeout(egress.ContextWithClient(caller, client), s.options.Timeout)
-	defer cancel()
-	keys, err := loadKeys(ctx, s.keys, client)
-	if err != nil {
-		return unavailable(err)
-	}
-	now := time.Now()
-	req, err := m.request(ctx, target, keys, now, s.options.UserAgent)
-	if err != nil {
-		return unavailable(err)
-	}
-	if err := caller.Err(); err != nil {
-		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
-	}
-	resp, err := s.transport.RoundTrip(req)
-	if err != nil {
-		return noResponse(err)
-	}
-	finish(resp.Body, cancel)
-	return judge(target, resp, s.options.MaxPause)
-}
-
-// finish reads a body to its end, so that the connection can be reused, or cancels the
-// request.
-func finish(body io.ReadCloser, cancel context.CancelFunc) {
-	timer := time.AfterFunc(maxBodyTime, cancel)
-	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // a failure doesn't matter: the status counts
-	_ = body.Close()
 }
