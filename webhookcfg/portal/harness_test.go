@@ -216,3 +216,13 @@ func (f *fixture) resolved(t *testing.T, entity string) string {
 	}
 	return strings.TrimSuffix(hook.Source.String()+" "+hook.URL.Reveal(), " ")
 }
+
+// pair is a verifier for two clients, whose secret is the same.
+type pair struct{}
+
+func (pair) Verify(_ context.Context, id, password string) (webhookcfg.Client, error) {
+	if (id != "anna" && id != "bert") || password != secret {
+		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	}
+	return webhookcfg.Client{ID: "client-of-" + id}, nil
+}

@@ -46,8 +46,6 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -159,44 +157,4 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
 	p.policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")
 	return p, nil
-}
-
-// visit is a request of a person, and the page that responds to it. Templates read the
-// exported fields.
-type visit struct {
-	*portal
-	w     *response
-	r     *http.Request
-	ctx   context.Context
-	query url.Values
-	form  url.Values // of a POST
-	// What has failed: the host's translation, its layout, and the state of deliveries.
-	isEnglish, isPlain, isUnknown bool
-
-	Path    string // of the request, or the page that a person asked for before the sign-in
-	IsAgain bool   // a form was sent, perhaps before a sign-in
-	// IsUnsure means that nobody can tell whether the change was made.
-	IsUnsure bool
-
-	Status                int
-	Template, Title       string
-	Client, Person        string // for whom and who is signed in
-	AsksToSignIn          bool
-	Done, Problem, Detail string
-	ID, Key               string
-	Hook                  hookView // the page's entity, or the base
-	Rows                  []row
-	Find, After, Next     string
-	Count                 int // overrides that a change of all would drop
-	IsMore                bool
-}
-
-func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Request) *visit {
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
-		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
-	}
-	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
-	v.setHeader()
-	return v
 }

@@ -3,8 +3,6 @@ package portal
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -109,16 +107,6 @@ func change(make, form func(*visit) error) func(*visit) error {
 	}
 }
 
-// checkClient refuses a form that was made for another client, for example before the person
-// changed the account in another tab. They have to confirm a change of all again.
-func (v *visit) checkClient() error {
-	if v.Typed("client") == v.Client {
-		return nil
-	}
-	v.form.Del("confirm")
-	return problem{status: http.StatusConflict, key: "error.other_client"}
-}
-
 // ServeHTTP implements [http.Handler].
 func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
@@ -150,25 +138,6 @@ func (v *visit) check() error {
 	}
 	return v.serve()
 }
-
-// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
-// the host makes the portal's own forms look like that.
-func (v *visit) checkOrigin() error {
-	if v.origins.Check(v.r) == nil {
-		return nil
-	}
-	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", shortened(v.r.Header.Get("Origin")), "host", shortened(v.r.Host)}
-	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", shortened(site))...)
-	} else {
-		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host)", args...)
-	}
-	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
-}
-
-// shortened returns the start of a header field for the log.
-func shortened(field string) string { return strings.ToValidUTF8(field[:min(len(field), 128)], "") }
 
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {
@@ -212,85 +181,4 @@ func (r route) allow() string {
 	return "GET, HEAD, POST"
 }
 
-// maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
-// a query costs us memory and time, even if nobody is signed in.
-const maxQuery = 4 << 10
-
-// readQuery parses the query, once for all pages.
-func (v *visit) readQuery() error {
-	if len(v.r.URL.RawQuery) > maxQuery {
-		return problem{status: http.StatusRequestURITooLong, key: "error.long_address"}
-	}
-	query, err := url.ParseQuery(v.r.URL.RawQuery)
-	if err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
-	}
-	v.query = query
-	return nil
-}
-
-// readForm reads the form of a POST.
-func (v *visit) readForm() error {
-	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
-	}
-	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
-	if v.r.ContentLength > v.Parent.BodyLimit {
-		return tooLarge // before a 100 response asks for the body
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge
-	} else if err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
-	}
-	if v.form, err = url.ParseQuery(string(body)); err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
-	}
-	return nil
-}
-
-// Typed returns the text that a person typed into a field.
-func (v *visit) Typed(field string) string { return v.form.Get(field) }
-
-// redirect responds to a change with the page that shows its effect. The location is
-// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
-// [http.Redirect] doesn't know.
-func (v *visit) redirect(location string) error {
-	v.w.Header().Set("Location", location)
-	v.w.WriteHeader(http.StatusSeeOther)
-	return nil
-}
-
 func (v *visit) toOverview() error { return v.redirect("./") }
-
-// style serves the stylesheet.
-func (v *visit) style() error {
-	style, _ := assets.ReadFile("assets/style.css") // embedded
-	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	v.w.Header().Set("Cache-Control", "max-age=300")
-	_, _ = v.w.Write(style)
-	return nil
-}
-
-// response is the ResponseWriter of a visit.
-type response struct {
-	http.ResponseWriter
-	isSent bool // the header
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *response) WriteHeader(status int) {
-	w.isSent = w.isSent || status >= http.StatusOK
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (w *response) Write(data []byte) (int, error) {
-	w.isSent = true
-	return w.ResponseWriter.Write(data)
-}
-
-// Unwrap lets an [http.ResponseController] find optional methods.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,8 +1,11 @@
 package portal
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Texts returns the English texts by their keys, for [Options.Text]. When you translate a
@@ -144,4 +147,17 @@ var texts = map[string]string{
 	"error.too_many_requests":       "Too many attempts. Wait a moment, then try again.",
 	"error.server_error":            "Something went wrong on our side. Try again later, or tell us.",
 	"error.temporarily_unavailable": "We can't do this right now. Try again in a moment.",
+}
+
+// T returns a text in the person's language. If the host's function fails once, the rest of
+// the page is English.
+func (v *visit) T(key string, args ...any) string {
+	text := ""
+	if v.Options.Text != nil && !v.isEnglish {
+		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
+			text = v.Options.Text(v.r, key)
+			return nil
+		}) != nil
+	}
+	return format(cmp.Or(text, texts[key]), args)
 }

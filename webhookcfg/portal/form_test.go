@@ -2,18 +2,23 @@ package portal_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // serveSlowly serves a portal whose forms have to arrive in a moment, and returns its address.
@@ -173,5 +178,148 @@ func TestFormTooLarge(t *testing.T) {
 			t.Errorf("%.40q: got %v, %v", body, resp, err)
 		}
 		conn.Close()
+	}
+}
+
+var clientField = regexp.MustCompile(`name="client" value="([^"]*)"`)
+
+// TestTwoTabs: a form that was shown for one client changes nothing once the person has
+// signed in for another, in another tab. They see whom they act for, and keep what they typed,
+// but not the word that confirms a change of all.
+func TestTwoTabs(t *testing.T) {
+	for _, mode := range []string{"host", "sign-in", "sign-in again"} {
+		for _, path := range []string{"set", "unset", "all", "unset-all", "test"} {
+			t.Run(mode+": "+path, func(t *testing.T) {
+				f := newFixture(t)
+				f.verifier = pair{}
+				tests := 0
+				f.portal.Test = func(context.Context, string, string) (string, error) { tests++; return "", nil }
+				var enter func(p *person, id string)
+				if mode == "host" {
+					f.hosted()
+					f.portal.Client = func(r *http.Request) (string, string, error) {
+						c, err := r.Cookie("session")
+						if err != nil {
+							return "", "", nil
+						}
+						return "client-of-" + c.Value, "ann@example.com", nil
+					}
+					enter = func(p *person, id string) { p.setCookie("session", id) }
+				} else {
+					enter = func(p *person, id string) {
+						p.get("sign-in")
+						p.post("sign-in", "username", id, "password", secret, "then", "")
+					}
+				}
+				hooktest.Apply(t, f.store, hooktest.SetAll("client-of-bert", 1), hooktest.Set("client-of-bert", "e1", 2), hooktest.Set("client-of-anna", "e1", 3))
+				before := contents(t, f.store)
+				p := f.serve(t)
+				enter(p, "anna")
+				shownClient := clientField.FindStringSubmatch(p.get("all").text)
+				if shownClient == nil || shownClient[1] != "client-of-anna" {
+					t.Fatalf("the form's client: %q", shownClient)
+				}
+				fields := []string{"client", shownClient[1], "id", "e1", "url", otherURL, "confirm", "all"}
+				var got shown
+				if mode == "sign-in again" { // the session ends, and somebody else signs in at the form
+					p.setCookie(cookieName, "ended")
+					asks := p.post(path, fields...)
+					asks.expect(t, http.StatusForbidden, `name="client" value="client-of-anna"`)
+					got = p.post("sign-in", append(fields, "username", "bert", "password", secret, "then", path, "again", "1")...)
+				} else {
+					enter(p, "bert")
+					got = p.post(path, fields...)
+				}
+				want := []string{"for another client", "client-of-bert", `name="client" value="client-of-bert"`, `!name="client" value="client-of-anna"`, `!value="all"`, "!still here"}
+				if path == "set" || path == "all" {
+					want = append(want, html.EscapeString(otherURL))
+				}
+				got.expect(t, http.StatusConflict, want...)
+				if after := contents(t, f.store); after != before || tests != 0 {
+					t.Errorf("changed from %s to %s, %d tests", before, after, tests)
+				}
+				fields[1] = clientField.FindStringSubmatch(got.text)[1]
+				p.post(path, fields...).expect(t, http.StatusOK, `class="notice good"`)
+				if after := contents(t, f.store); (after == before) != (path == "test") {
+					t.Errorf("the form that was shown again left %s", after)
+				}
+			})
+		}
+	}
+}
+
+// TestFormWithoutClient: a form that names no client changes nothing.
+func TestFormWithoutClient(t *testing.T) {
+	f := newFixture(t).hosted()
+	p := f.serve(t)
+	p.setCookie("session", "ann")
+	p.post("set", "client", "", "id", "e1", "url", hookURL).expect(t, http.StatusConflict, html.EscapeString(hookURL))
+	if got := f.resolved(t, "e1"); got != "none" {
+		t.Errorf("changed: %s", got)
+	}
+}
+
+// contents returns what a store in memory has of two clients.
+func contents(t *testing.T, st webhookcfg.Store) string {
+	t.Helper()
+	var all strings.Builder
+	for _, client := range []string{"client-of-anna", "client-of-bert"} {
+		page, err := st.(*store.Memory).List(t.Context(), client, "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(client + ": " + hooktest.Describe(page.Base) + ";")
+		for _, o := range page.Overrides {
+			all.WriteString(" " + o.Entity + " " + hooktest.Describe(o.Webhook))
+		}
+	}
+	return all.String()
+}
+
+// TestCrossOrigin: another site, another port and an old browser on another site change nothing,
+// and sign nobody in.
+func TestCrossOrigin(t *testing.T) {
+	f := newFixture(t)
+	records := f.record()
+	p := f.serve(t)
+	p.signIn()
+	for name, fields := range map[string][]string{
+		"another site":      {"Sec-Fetch-Site", "cross-site"},
+		"another port":      {"Sec-Fetch-Site", "same-site"},
+		"another origin":    {"Origin", "https://evil.example.com"},
+		"an unknown origin": {"Origin", "null"},
+	} {
+		for _, path := range []string{"set", "all", "sign-in", "sign-out", "test"} {
+			r := p.request("POST", path, "id", "e1", "url", hookURL, "confirm", "all", "username", acme, "password", secret)
+			r.Header.Set(fields[0], fields[1])
+			got := p.do(r)
+			got.expect(t, http.StatusForbidden, "sent from another site")
+			advice := "let your proxy pass on the field Host"
+			if fields[0] == "Sec-Fetch-Site" {
+				advice = "refused a form that another site sent"
+			}
+			if last := records.last(); !strings.Contains(last, advice) || !strings.Contains(last, fields[1]) || !strings.Contains(last, "source=127.0.0.1") {
+				t.Errorf("%s: logged %s", name, last)
+			}
+			if got.header.Get("Set-Cookie") != "" {
+				t.Errorf("%s: %s sets a cookie", name, path)
+			}
+		}
+	}
+	if got := f.resolved(t, "e1"); got != "none" {
+		t.Errorf("changed: %s", got)
+	}
+	r := p.request("POST", "set", "id", "e1", "url", hookURL)
+	r.Header.Set("Origin", "https://"+"\xff"+strings.Repeat("x", 100_000))
+	p.do(r).expect(t, http.StatusForbidden)
+	if last := records.last(); len(last) > 1000 {
+		t.Errorf("logged %d bytes", len(last))
+	}
+	r = p.request("POST", "set", "id", "e1", "url", hookURL)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Host = "127.0.0.1:1" // as a proxy may send
+	p.do(r)
+	if got := f.resolved(t, "e1"); got != "override "+hookURL {
+		t.Errorf("the page's own form: %s", got)
 	}
 }

@@ -1,0 +1,95 @@
+package portal
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Again returns the text of a field, if the form was sent to this path.
+func (v *visit) Again(path, field string) string {
+	if v.Path != path {
+		return ""
+	}
+	return v.Typed(field)
+}
+
+// AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
+func (v *visit) AskedID() string { return cmp.Or(v.Typed("id"), v.query.Get("id")) }
+
+// Typed returns the text that a person typed into a field.
+func (v *visit) Typed(field string) string { return v.form.Get(field) }
+
+// maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
+// a query costs us memory and time, even if nobody is signed in.
+const maxQuery = 4 << 10
+
+// readQuery parses the query, once for all pages.
+func (v *visit) readQuery() error {
+	if len(v.r.URL.RawQuery) > maxQuery {
+		return problem{status: http.StatusRequestURITooLong, key: "error.long_address"}
+	}
+	query, err := url.ParseQuery(v.r.URL.RawQuery)
+	if err != nil {
+		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
+	}
+	v.query = query
+	return nil
+}
+
+// readForm reads the form of a POST.
+func (v *visit) readForm() error {
+	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
+		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
+	}
+	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
+	if v.r.ContentLength > v.Parent.BodyLimit {
+		return tooLarge // before a 100 response asks for the body
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge
+	} else if err != nil {
+		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
+	}
+	if v.form, err = url.ParseQuery(string(body)); err != nil {
+		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
+	}
+	return nil
+}
+
+// checkClient refuses a form that was made for another client, for example before the person
+// changed the account in another tab. They have to confirm a change of all again.
+func (v *visit) checkClient() error {
+	if v.Typed("client") == v.Client {
+		return nil
+	}
+	v.form.Del("confirm")
+	return problem{status: http.StatusConflict, key: "error.other_client"}
+}
+
+// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
+// the host makes the portal's own forms look like that.
+func (v *visit) checkOrigin() error {
+	if v.origins.Check(v.r) == nil {
+		return nil
+	}
+	source, _ := webhookcfg.SourceAddr(v.ctx)
+	args := []any{"source", source, "origin", shortened(v.r.Header.Get("Origin")), "host", shortened(v.r.Host)}
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", shortened(site))...)
+	} else {
+		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host)", args...)
+	}
+	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
+}
+
+// shortened returns the start of a header field for the log.
+func shortened(field string) string { return strings.ToValidUTF8(field[:min(len(field), 128)], "") }

@@ -1,0 +1,182 @@
+package portal_test
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestPages: overrides come 25 a page, are found by the start of their identifiers, and are
+// counted up to a thousand.
+func TestPages(t *testing.T) {
+	f := newFixture(t)
+	f.store = shortPages{f.store.(lister)}
+	changes := []webhookcfg.Change{hooktest.SetAll(acme, 1)}
+	for i := range 1003 {
+		changes = append(changes, hooktest.Set(acme, fmt.Sprintf("e%04d", i), i+2))
+	}
+	changes = append(changes, hooktest.Unset(acme, "e00", 2000))
+	hooktest.Apply(t, f.store, changes...)
+	p := f.serve(t)
+	p.signIn()
+	seen, pages := map[string]bool{}, 0
+	for path := ""; ; pages++ {
+		page := p.get(path)
+		for _, part := range strings.Split(page.text, `href="entity?id=`)[1:] {
+			id, _, _ := strings.Cut(part, `"`)
+			seen[id] = true
+		}
+		_, rest, more := strings.Cut(page.text, `<a rel="next" href="`)
+		if !more {
+			break
+		}
+		path, _, _ = strings.Cut(rest, `"`)
+		path = html.UnescapeString(path)
+	}
+	if len(seen) != 1004 || pages != 40 {
+		t.Errorf("saw %d on %d pages", len(seen), pages+1)
+	}
+	p.get("all").expect(t, http.StatusOK, "more than 1000 have their own")
+	found := p.get("?find=e00")
+	found.expect(t, http.StatusOK, ">e00<", ">e0000<", "find=e00&amp;after=e0023", "!>e0100<", "?find=e00")
+	p.get("?find=e00&after=e0074").expect(t, http.StatusOK, ">e0099<", "!>e0100<", "!rel=\"next\"", "!>e00<")
+	p.get("?find=e0042").expect(t, http.StatusOK, ">e0042<", "!>e0043<", `href="entity?id=e0042"`)
+	p.get("?find=x").expect(t, http.StatusOK, "has an ID that starts like this", `href="entity?id=x"`)
+	p.get("?find=a/b").expect(t, http.StatusBadRequest, "Correct it")
+}
+
+// TestDeliveries: pages show how deliveries go, and how to repair them. Even with an unknown
+// state, you can change a webhook.
+func TestDeliveries(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]struct {
+		status webhookcfg.DeliveryStatus
+		err    error
+		want   []string
+	}{
+		"none":    {webhookcfg.DeliveryStatus{}, nil, []string{"No deliveries yet", "!Last success"}},
+		"ok":      {webhookcfg.DeliveryStatus{State: "ok", LastSuccess: at}, nil, []string{"Delivered", "Last success: 2026-01-02 03:04 UTC", "Last failure: never"}},
+		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
+		"stopped": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
+		"refused": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "refused"}, nil, []string{"Stopped", "no longer allow", "ask us why"}},
+		"no word": {webhookcfg.DeliveryStatus{State: "sleeping"}, nil, []string{"Not known right now", "!sleeping"}},
+		"unknown": {webhookcfg.DeliveryStatus{}, fmt.Errorf("no record of %s", hookURL), []string{"Not known right now", "Starts with https://"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			var records strings.Builder
+			f.handler.Logger = textLogger(&records)
+			f.handler.DeliveryStatus = func(_ context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+				if client != acme || (entity == "") != (hook.Source == webhookcfg.SourceBase) && entity != "e2" {
+					t.Errorf("asked for %q %q %v", client, entity, hook.Source)
+				}
+				return tt.status, tt.err
+			}
+			set := func(scope webhookcfg.Scope) webhookcfg.Change {
+				return hooktest.At(1, webhookcfg.SetChange(acme, scope, egress.NewURL(hookURL)))
+			}
+			hooktest.Apply(t, f.store, set(webhookcfg.All()), set(webhookcfg.Entity("e1")))
+			p := f.serve(t)
+			p.signIn()
+			for _, path := range []string{"entity?id=e1", "entity?id=e2", "all", ""} {
+				page := p.get(path)
+				page.text = html.UnescapeString(page.plain())
+				page.expect(t, http.StatusOK, tt.want...)
+			}
+			if strings.Contains(records.String(), "t0ken") || strings.Contains(records.String(), "no record") != (tt.err != nil) {
+				t.Errorf("logged %s", &records)
+			}
+		})
+	}
+}
+
+// TestHostileTexts: identifiers, URLs, actors and searches stay text, with any characters,
+// and come back unchanged.
+func TestHostileTexts(t *testing.T) {
+	const script = `"><script>alert(1)</script>`
+	for _, id := range []string{script, `{{.Client}}`, `a b&c=d#e?f%2f+g`, `javascript:alert(1)`, `'onfocus='x`, "&lt;b&gt;", "\u202eevil"} {
+		t.Run(id, func(t *testing.T) {
+			f := newFixture(t).hosted()
+			client := f.portal.Client
+			f.portal.Client = func(r *http.Request) (string, string, error) {
+				client, _, err := client(r)
+				return client, id, err
+			}
+			f.handler.ValidEntityID = func(string) bool { return true }
+			p := f.serve(t)
+			p.setCookie("session", "ann")
+			if strings.Contains(id, "/") { // which no identifier has
+				got := p.post("set", "id", id, "url", id)
+				got.expect(t, http.StatusBadRequest, "!"+id)
+				id = strings.ReplaceAll(id, "/", "")
+			}
+			got := p.post("set", "id", id, "url", hookURL)
+			got.expect(t, http.StatusOK, "!<script", "!<b>")
+			if got := f.resolved(t, id); got != "override "+hookURL {
+				t.Errorf("set %s", got)
+			}
+			list := p.get("")
+			list.expect(t, http.StatusOK, "!<script", "!<b>")
+			for _, page := range []shown{got, list} {
+				page.text = html.UnescapeString(page.text)
+				page.expect(t, http.StatusOK, ">"+id+"<")
+			}
+			p.do(p.request("GET", got.at)).expect(t, http.StatusOK, "has a webhook of its own")
+			bad := p.post("set", "id", id, "url", "javascript:"+script)
+			bad.expect(t, http.StatusBadRequest, "This URL isn&#39;t allowed", "!<script", "javascript:&#34;&gt;")
+			next := p.post("unset", "id", id)
+			next.expect(t, http.StatusOK, "is turned off.", "!<script")
+		})
+	}
+}
+
+// TestOneOnly: nothing on a page reaches all entities.
+func TestOneOnly(t *testing.T) {
+	for name, set := range map[string]func(*fixture){
+		"portal":  func(f *fixture) { f.portal.OneOnly = true },
+		"handler": func(f *fixture) { f.handler.AllScope = webhookcfg.AllScopeRefused },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			set(f)
+			p := f.serve(t)
+			p.signIn()
+			p.get("").expect(t, http.StatusOK, `!href="all"`, "!Default")
+			p.get("all").expect(t, http.StatusOK, "!confirm")
+			hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
+			p.get("").expect(t, http.StatusOK, `!href="all"`, "Default")
+		})
+	}
+}
+
+// TestLongIdentifier: a change of an entity whose identifier fits no address leads to the
+// overview.
+func TestLongIdentifier(t *testing.T) {
+	f := newFixture(t)
+	f.handler.ValidEntityID = func(string) bool { return true }
+	p := f.serve(t)
+	p.signIn()
+	id := strings.Repeat("ü", 1000)
+	p.post("set", "id", id, "url", hookURL).expect(t, http.StatusOK, "The webhook is set.", ">"+id+"<", "<h2 id=\"base\">")
+	if got := f.resolved(t, id); got != "override "+hookURL {
+		t.Errorf("set %s", got)
+	}
+}
+
+// TestLinks: a link fills in no field, except for the identifier of the page that it leads to.
+func TestLinks(t *testing.T) {
+	const link = "all?id=e1&username=mallory&url=https%3A%2F%2Fmallory.example.com&confirm=all&again=1"
+	p := newFixture(t).serve(t)
+	p.get(link).expect(t, http.StatusForbidden, `name="id" value="e1"`, "!mallory", `!name="confirm"`, `!name="again"`)
+	p.signIn()
+	p.get(link).expect(t, http.StatusOK, "!mallory", `!value="all"`)
+}

@@ -1,0 +1,74 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// problem says why a person doesn't get the page that they asked for.
+type problem struct {
+	status int
+	key    string // of the text
+	detail string
+	wait   time.Duration
+}
+
+func (p problem) Error() string { return p.key }
+
+var (
+	notFound    = problem{status: http.StatusNotFound, key: "error.not_found"}
+	unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
+)
+
+// fail puts the reason on the page. Each error code of the handler has its own text.
+func (v *visit) fail(err error) {
+	p, ok := errors.AsType[problem](err)
+	if e, isError := errors.AsType[*webhookcfg.Error](err); isError {
+		p = problem{status: e.Status, key: "error." + e.Code, wait: e.RetryAfter}
+		if e.Status == http.StatusBadRequest && e.Code != "webhook_unreachable" {
+			p.detail = e.Description // names the rule
+		}
+	} else if !ok {
+		p = problem{status: http.StatusInternalServerError, key: "error.server_error"}
+	}
+	if p.status == http.StatusUnauthorized {
+		p.status = http.StatusForbidden // a 401 needs a challenge, and browsers would open a prompt
+	}
+	v.Status, v.Detail = p.status, p.detail
+	if v.IsUnsure {
+		v.Detail = v.T("error.unsure")
+	}
+	if p.key != "" {
+		v.Problem = v.T(p.key)
+	}
+	if p.wait > 0 {
+		seconds := int64((p.wait-1)/time.Second) + 1 // rounded up
+		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		if p.status == http.StatusTooManyRequests {
+			v.Detail = v.T("error.wait", seconds)
+		}
+	}
+}
+
+// askToSignIn is why a person has to sign in first.
+type askToSignIn struct{ error }
+
+func (e askToSignIn) Unwrap() error { return e.error }
+
+// gate responds with the reason only, and keeps the fields that the person typed.
+func (v *visit) gate(err error) {
+	v.fail(err)
+	_, v.AsksToSignIn = errors.AsType[askToSignIn](err)
+	if v.AsksToSignIn {
+		v.Person = "" // a right secret doesn't start a session if the sign-in fails after it
+	}
+	if v.AsksToSignIn && v.Options.SignIn != nil {
+		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
+	}
+	v.Template, v.Title = "gate", "title"
+	v.write()
+}

@@ -1,0 +1,81 @@
+package portal_test
+
+import (
+	"context"
+	"errors"
+	"html"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// TestErrors: each refusal is a sentence that says how to go on. The page keeps the fields
+// that were typed, and changes nothing.
+func TestErrors(t *testing.T) {
+	broken := errors.New("broken on purpose")
+	type setting struct {
+		name   string
+		break_ func(f *fixture)
+		path   string
+		fields []string
+		status int
+		texts  []string
+	}
+	set := []string{"id", "e1", "url", hookURL}
+	kept := html.EscapeString(hookURL)
+	tests := []setting{
+		{"malformed id", nil, "set", []string{"id", "e 1", "url", hookURL}, 400, []string{"Correct it", "An identifier is 1 to 128", `value="e 1"`, kept}},
+		{"URL refused", nil, "set", []string{"id", "e1", "url", "http://10.0.0.1/x"}, 400, []string{"This URL isn&#39;t allowed", "must be absolute", "http://10.0.0.1/x", `<h1 class="id" dir="auto">e1</h1>`}},
+		{"URL of all refused", nil, "all", []string{"url", "nonsense", "confirm", "all"}, 400, []string{"This URL isn&#39;t allowed", `value="nonsense"`, `value="all"`}},
+		{"unreachable", func(f *fixture) {
+			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, proberFunc(func() error { return broken })
+		}, "set", set, 400, []string{"couldn&#39;t be reached", "Check that your server runs", kept}},
+		{"probes throttled", func(f *fixture) {
+			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, proberFunc(func() error { return waitError(1500 * time.Millisecond) })
+		}, "set", set, 429, []string{"Too many attempts", "Try again in 2 s.", kept}},
+		{"unknown entity", func(f *fixture) {
+			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, nil }
+		}, "set", set, 404, []string{"There is no entity with this ID", `value="e1"`, kept}},
+		{"catalogue down", func(f *fixture) {
+			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, broken }
+		}, "set", set, 503, []string{"do this right now", `value="e1"`, kept}},
+		{"store down", func(f *fixture) { f.store = brokenStore{f.store} }, "set", set, 503, []string{"do this right now", "tell whether the change was made", "!nothing was changed", "Send it again", `action="set"`, `value="e1"`, kept}},
+		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{"tell whether the change was made", "!nothing was changed", `action="all"`, kept, `name="confirm" value="all"`}},
+		{"defect", func(f *fixture) {
+			f.handler.EntityExists = func(_ context.Context, _, _ string) (bool, error) { panic("on purpose") }
+		}, "set", set, 500, []string{"wrong on our side", kept}},
+		{"all refused", func(f *fixture) { f.handler.AllScope = webhookcfg.AllScopeRefused }, "all", []string{"url", hookURL, "confirm", "all"}, 403, []string{"Set each entity by itself"}},
+		{"all refused by the portal", func(f *fixture) { f.portal.OneOnly = true }, "unset-all", []string{"confirm", "all"}, 403, []string{"Set each entity by itself"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			kept := f.store
+			if tt.break_ != nil {
+				tt.break_(f)
+			}
+			p := f.serve(t)
+			p.signIn()
+			got := p.post(tt.path, tt.fields...)
+			got.expect(t, tt.status, append(tt.texts, `role="alert"`, "Signed in as")...)
+			f.store = kept
+			if got := f.resolved(t, "e1"); got != "none" {
+				t.Errorf("changed: %s", got)
+			}
+		})
+	}
+}
+
+// TestAllCodes: each error of the wire has its sentence.
+func TestAllCodes(t *testing.T) {
+	for _, code := range []string{
+		"invalid_request", "invalid_webhook_url", "webhook_unreachable", "invalid_client", "all_refused", "not_found", "unknown_entity",
+		"method_not_allowed", "request_too_large", "unsupported_media_type", "too_many_requests", "server_error", "temporarily_unavailable",
+	} {
+		if portal.Texts()["error."+code] == "" {
+			t.Errorf("no text for %s", code)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package portal
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// setHeader sets the header fields of every response.
+func (v *visit) setHeader() {
+	header := v.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", v.policy)
+	// With no-referrer, browsers send "Origin: null" with the page's own forms.
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// write writes the page.
+func (v *visit) write() {
+	var content, whole bytes.Buffer
+	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
+		panic(err) // can't happen: the tests execute the templates with every page
+	}
+	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
+	if v.Options.Layout != nil && !v.isPlain {
+		v.layout(page)
+		return
+	}
+	if err := templates.ExecuteTemplate(&whole, "layout", page); err != nil {
+		panic(err)
+	}
+	v.w.WriteHeader(page.Status)
+	_, _ = v.w.Write(whole.Bytes()) // an error means that the browser disconnected
+}
+
+// layout lets the host write the page. If that fails, the person gets a plain page.
+func (v *visit) layout(page Page) {
+	err := v.host("Options.Layout", egress.URL{}, func() error {
+		v.Options.Layout(v.w, v.r, page)
+		return nil
+	})
+	if err != nil {
+		v.recover(err)
+	}
+}
+
+// recover responds to a request whose response has failed. If its header has been sent, all
+// that's left is to break the connection.
+func (v *visit) recover(err error) {
+	if v.w.isSent {
+		panic(http.ErrAbortHandler)
+	}
+	v.isPlain = true
+	for _, field := range []string{"Content-Length", "Content-Encoding"} {
+		v.w.Header().Del(field) // of the page that the layout meant to write
+	}
+	v.setHeader()
+	v.gate(err)
+}
+
+// redirect responds to a change with the page that shows its effect. The location is
+// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
+// [http.Redirect] doesn't know.
+func (v *visit) redirect(location string) error {
+	v.w.Header().Set("Location", location)
+	v.w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// style serves the stylesheet.
+func (v *visit) style() error {
+	style, _ := assets.ReadFile("assets/style.css") // embedded
+	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	v.w.Header().Set("Cache-Control", "max-age=300")
+	_, _ = v.w.Write(style)
+	return nil
+}
+
+// response is the ResponseWriter of a visit.
+type response struct {
+	http.ResponseWriter
+	isSent bool // the header
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) {
+	w.isSent = w.isSent || status >= http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *response) Write(data []byte) (int, error) {
+	w.isSent = true
+	return w.ResponseWriter.Write(data)
+}
+
+// Unwrap lets an [http.ResponseController] find optional methods.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,36 @@
+package portal_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHeader: no response is stored, runs a script, can be framed or leaks where it was.
+func TestHeader(t *testing.T) {
+	p := newFixture(t).serve(t)
+	p.signIn()
+	for _, path := range []string{"", "entity?id=e1", "all", "nothing", "style.css"} {
+		header := p.get(path).header
+		cached := "no-store"
+		if path == "style.css" {
+			cached = "max-age=300"
+		}
+		want := map[string]string{
+			"Cache-Control": cached, "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		}
+		for field, value := range want {
+			if got := header.Get(field); got != value {
+				t.Errorf("%s: %s: %s", path, field, got)
+			}
+		}
+		if header.Get("WWW-Authenticate") != "" {
+			t.Errorf("%s opens a prompt", path)
+		}
+	}
+	f := newFixture(t)
+	f.portal.FrameAncestors = "https://app.example.com"
+	if got := f.serve(t).get("").header.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors https://app.example.com") {
+		t.Errorf("the option: %s", got)
+	}
+}

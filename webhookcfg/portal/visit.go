@@ -1,0 +1,69 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// visit is a request of a person, and the page that responds to it. Templates read the
+// exported fields.
+type visit struct {
+	*portal
+	w     *response
+	r     *http.Request
+	ctx   context.Context
+	query url.Values
+	form  url.Values // of a POST
+	// What has failed: the host's translation, its layout, and the state of deliveries.
+	isEnglish, isPlain, isUnknown bool
+
+	Path    string // of the request, or the page that a person asked for before the sign-in
+	IsAgain bool   // a form was sent, perhaps before a sign-in
+	// IsUnsure means that nobody can tell whether the change was made.
+	IsUnsure bool
+
+	Status                int
+	Template, Title       string
+	Client, Person        string // for whom and who is signed in
+	AsksToSignIn          bool
+	Done, Problem, Detail string
+	ID, Key               string
+	Hook                  hookView // the page's entity, or the base
+	Rows                  []row
+	Find, After, Next     string
+	Count                 int // overrides that a change of all would drop
+	IsMore                bool
+}
+
+func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Request) *visit {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
+		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
+	}
+	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
+	v.setHeader()
+	return v
+}
+
+// location returns the address of a page, relative to the others. If the identifier is too
+// long for an address, which only your own syntax allows, it's the address of the overview.
+func (*visit) location(path, id string) string {
+	query := ""
+	if id != "" {
+		query = "?" + url.Values{"id": {id}}.Encode()
+	}
+	if len(query) > maxQuery {
+		return "./"
+	}
+	return cmp.Or(path, "./") + query
+}
+
+// Time formats a time so that people can read it in any language.
+func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
