@@ -69,6 +69,7 @@ func (p *process) start(ctx context.Context, c claimed) {
 		l.again[zoneRetry] = &position{due: 1}
 	}
 	if c.left < -time.Hour { // it was woken: due is zero
+		p.wakes.Add(1)
 		l.wake(now, staleness)
 		l.rescan = time.Time{}
 	}

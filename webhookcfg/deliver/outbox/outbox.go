@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -53,7 +54,9 @@ type Options struct {
 	OnEnd func(End)
 
 	// Logger gets errors of the database at level Warn, and what other processes left behind
-	// at level Info. If nil, nothing is logged.
+	// at level Info. While notifications are overdue, it also gets the clients that wait
+	// longest, how much waits and why, once a minute, from one of the processes. If nil,
+	// nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -100,6 +103,7 @@ type Outbox struct {
 	expected  map[string]time.Time // the last Enqueue of clients without Committed
 	enqueuing chan struct{}        // has an element after an Enqueue
 	warned    map[string]time.Time // when each warning was logged
+	wakes     atomic.Uint64        // of its processes
 }
 
 // New returns an outbox with tables in the database behind db. It does no I/O. A process that
@@ -158,6 +162,10 @@ type backend interface {
 	body(ctx context.Context, seq int64) ([]byte, error)
 	// wake makes the line of a client due, whoever has it.
 	wake(ctx context.Context, client string) error
+	// leads reports whether a process is the one that logs what is overdue.
+	leads(ctx context.Context, me int64) (bool, error)
+	// stats returns figures about the whole queue.
+	stats(ctx context.Context) (Stats, error)
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost

@@ -3,9 +3,14 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 // Stats are figures about the queue. Counting stops at 10,000: a number of 10,000 means that
@@ -14,16 +19,38 @@ type Stats struct {
 	// Waiting, Delivered, GivenUp and Dropped are how many notifications are in these states.
 	Waiting, Delivered, GivenUp, Dropped int
 
-	// Clients are those whose due notifications wait longest, at most ten. Of more than 1,000
-	// clients with waiting notifications, only the first 1,000 are looked at.
+	// Overdue is how long waiting notifications have been due.
+	Overdue Overdue
+
+	// Clients are those whose due notifications wait longest, at most ten. Of more than 10,000
+	// clients with waiting notifications, only the first 10,000 are looked at, for Overdue too.
 	Clients []ClientStats
 
 	// Held and Active are the clients that this process has, and of them those that it's
-	// sending to. UnderWay is the number of its attempts.
+	// sending to. UnderWay is the number of its attempts, and Wakes how often it was told
+	// that a webhook has changed or works again.
 	Held, Active, UnderWay int
+	Wakes                  uint64
 }
 
-// ClientStats are figures about a client.
+// Overdue is how long the first of some waiting notifications has been due, or zero if none is.
+type Overdue struct {
+	// New is for notifications without an attempt, which are due when they are enqueued, and
+	// Retry for others. Both are for clients whose receivers all work.
+	New, Retry time.Duration
+
+	// Failing is for all notifications of clients with a receiver that failed last time.
+	// Probably they wait for the end of its pause.
+	Failing time.Duration
+}
+
+func (o *Overdue) add(p Overdue) {
+	o.New, o.Retry, o.Failing = max(o.New, p.New), max(o.Retry, p.Retry), max(o.Failing, p.Failing)
+}
+
+func (o Overdue) longest() time.Duration { return max(o.New, o.Retry, o.Failing) }
+
+// ClientStats say how much waits for a client, how long, and why.
 type ClientStats struct {
 	// Client is the identifier of the client.
 	Client string
@@ -32,12 +59,47 @@ type ClientStats struct {
 	// Overdue is how long the first of them has been due, or was enqueued if there was no
 	// attempt.
 	Overdue time.Duration
+	// Unclaimed says that the client has its turn, but no process has taken it: all are busy
+	// with other clients, or none runs.
+	Unclaimed bool
+	// Failing is how many of its receivers failed last time, up to 128. PausedUntil is when
+	// the first pause of them ends. It's zero if none is paused.
+	Failing     int
+	PausedUntil time.Time
+	// Reason is why the last attempt of the first retry failed. It's empty if there's none.
+	Reason deliver.Reason
 }
 
-// Stats returns figures about the queue. It costs some milliseconds, whatever waits. Call it
-// for metrics every ten seconds or less often.
+// String says who waits, how much, and why, for logs.
+func (c ClientStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q: %d", c.Client, c.Waiting)
+	if c.Waiting == maxWaiting {
+		b.WriteString(" or more")
+	}
+	fmt.Fprintf(&b, " waiting, the first due for %v", c.Overdue.Round(time.Second))
+	switch {
+	case c.Unclaimed:
+		b.WriteString(", and no process sends to it")
+	case c.Failing > 0:
+		fmt.Fprintf(&b, ", %d of its receivers failing", c.Failing)
+	default:
+		b.WriteString(", with as many requests under way as its limits allow")
+	}
+	if c.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", c.Reason)
+	}
+	if left := time.Until(c.PausedUntil); !c.Unclaimed && left > 0 {
+		fmt.Fprintf(&b, ", paused for another %v", left.Round(time.Second))
+	}
+	return b.String()
+}
+
+// Stats returns figures about the queue. It costs some milliseconds for each thousand clients
+// with waiting notifications, however many wait. Call it for metrics every ten seconds or less
+// often.
 func (o *Outbox) Stats(ctx context.Context) (Stats, error) {
-	s, err := o.tables.stats(ctx)
+	s, err := o.queue.stats(ctx)
 	if err != nil {
 		return s, fmt.Errorf("outbox: stats: %w", err)
 	}
@@ -50,65 +112,219 @@ func (o *Outbox) Stats(ctx context.Context) (Stats, error) {
 		p.mu.Unlock()
 		s.UnderWay = int(p.underWay.Load())
 	}
+	s.Wakes = o.wakes.Load()
 	return s, nil
 }
 
-const (
-	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state LIMIT 10000) q`
+// ClientStats returns how much waits for a client, how long, and why. It costs a millisecond.
+func (o *Outbox) ClientStats(ctx context.Context, client string) (ClientStats, error) {
+	c := ClientStats{Client: client}
+	late, err := o.tables.overdue(ctx, client)
+	if err == nil {
+		c.Overdue = late.longest()
+		err = o.tables.describe(ctx, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("outbox: stats: %w", err)
+	}
+	return c, nil
+}
 
+// reportEvery is how long notifications may be due before it's logged, and how often it is.
+const reportEvery = time.Minute
+
+// reportAll logs who is behind, how much and why, until ctx ends. Of all processes, one does.
+func (p *process) reportAll(ctx context.Context) {
+	for wait(ctx, reportEvery) {
+		if leads, err := p.queue.leads(ctx, p.id); err != nil || !leads {
+			continue // poll fails, too, and logs it
+		}
+		s, err := p.Stats(ctx)
+		p.warn(ctx, "can't look for notifications that are overdue", err)
+		s.report(ctx, p.options.Logger)
+	}
+}
+
+// report logs the clients whose notifications are overdue, if there are any.
+func (s Stats) report(ctx context.Context, logger *slog.Logger) {
+	var behind []string
+	for _, c := range s.Clients {
+		if c.Overdue >= reportEvery {
+			behind = append(behind, c.String())
+		}
+	}
+	if len(behind) > 0 {
+		logger.LogAttrs(ctx, slog.LevelWarn, "outbox: notifications are overdue", slog.Int("waiting", s.Waiting), slog.Any("clients", behind))
+	}
+}
+
+const (
+	maxCount   = 10_000 // of a state
+	maxWaiting = 1000   // of a client
+	// Clients with waiting notifications are read in pages, so that other statements get
+	// their turn on SQLite.
+	clientPage, clientPages = 1000, 10
+	longestClients          = 10
+)
+
+const (
+	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state LIMIT @limit) q`
+
+	countWaiting = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state IN (0, 1) AND client = @client LIMIT @limit) q`
+
+	// firstDue finds the first notification without an attempt, and the first retry.
+	firstDue = `
+  {now} - (SELECT m.enqueued FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.due = 0 ORDER BY m.seq LIMIT 1),
+  {now} - (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.due > 0 ORDER BY m.due, m.seq LIMIT 1),
+  CASE WHEN COALESCE(l.pauses, '') = '' THEN 0 ELSE 1 END`
+
+	// waitingClients steps through the clients by their index, so what waits for each doesn't
+	// count.
 	waitingClients = `
 WITH RECURSIVE f (client, n) AS (
-  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = @state ORDER BY client LIMIT 1) q
+  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = @state AND client > @after ORDER BY client LIMIT 1) q
   UNION ALL
   SELECT (SELECT m.client FROM {message} m WHERE m.state = @state AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
-  FROM f WHERE f.client IS NOT NULL AND n < 1000
+  FROM f WHERE f.client IS NOT NULL AND n < @limit
 )
-SELECT client, {now} - COALESCE((SELECT CASE WHEN m.due = 0 THEN m.enqueued ELSE m.due END FROM {message} m
-  WHERE m.state = @state AND m.client = f.client ORDER BY m.due, m.seq LIMIT 1), 0) FROM f WHERE client IS NOT NULL`
+SELECT f.client,` + firstDue + `
+FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDER BY f.client`
 
-	countWaiting = `
-SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state IN (0, 1) AND client = @client LIMIT 1000) q`
+	oneClient = `
+SELECT f.client,` + firstDue + `
+FROM (SELECT client FROM {message} WHERE state = @state AND client = @client LIMIT 1) f
+LEFT JOIN {line} l ON l.client = f.client`
+
+	lineOf = `SELECT CASE WHEN owner = 0 AND due <= {now} THEN 1 ELSE 0 END, pauses FROM {line} WHERE client = @client`
+
+	retryReason = `SELECT reason FROM {message} WHERE state = 1 AND client = @client AND due > 0 ORDER BY due, seq LIMIT 1`
+
+	firstProcess = `SELECT MIN(id) FROM {process}`
 )
+
+// leads reports whether a process is the one that logs for all.
+func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
+	err = query(ctx, t.db, t.dialect.compile(t.prefix, firstProcess), nil, func(rows *sql.Rows) error {
+		var id sql.NullInt64
+		err := rows.Scan(&id)
+		leads = id.Int64 == me
+		return err
+	})
+	return leads, err
+}
 
 func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 	count := t.dialect.compile(t.prefix, countState)
 	for state, n := range map[int]*int{stateFresh: &s.Waiting, stateWaiting: &s.Waiting, stateDelivered: &s.Delivered, stateGivenUp: &s.GivenUp, stateDropped: &s.Dropped} {
-		err := query(ctx, t.db, count, values{"state": state}, func(rows *sql.Rows) error {
+		err := query(ctx, t.db, count, values{"state": state, "limit": maxCount}, func(rows *sql.Rows) error {
 			var found int
 			err := rows.Scan(&found)
-			*n = min(*n+found, 10_000)
+			*n = min(*n+found, maxCount)
 			return err
 		})
 		if err != nil {
 			return s, err
 		}
 	}
-	overdue := make(map[string]time.Duration)
+	late := make(map[string]Overdue)
 	for _, state := range Waiting.parts() {
-		err := query(ctx, t.db, t.dialect.compile(t.prefix, waitingClients), values{"state": state}, func(rows *sql.Rows) error {
-			var client []byte
-			var late int64
-			err := rows.Scan(&client, &late)
-			overdue[string(client)] = max(overdue[string(client)], micros(late))
-			return err
-		})
-		if err != nil {
+		if err := t.overdueAll(ctx, state, late); err != nil {
 			return s, err
 		}
 	}
-	for client, late := range overdue {
-		if late > 0 {
-			s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: late})
+	for client, o := range late {
+		s.Overdue.add(o)
+		if o.longest() > 0 {
+			s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: o.longest()})
 		}
 	}
 	slices.SortFunc(s.Clients, func(a, b ClientStats) int { return int(b.Overdue - a.Overdue) })
-	s.Clients = s.Clients[:min(len(s.Clients), 10)]
+	s.Clients = s.Clients[:min(len(s.Clients), longestClients)]
 	for i := range s.Clients {
-		c := &s.Clients[i]
-		err := query(ctx, t.db, t.dialect.compile(t.prefix, countWaiting), values{"client": []byte(c.Client)}, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
-		if err != nil {
+		if err := t.describe(ctx, &s.Clients[i]); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// overdueAll adds how long notifications in a state have been due, for each client.
+func (t *tables) overdueAll(ctx context.Context, state int, late map[string]Overdue) error {
+	s := t.dialect.compile(t.prefix, waitingClients)
+	after := []byte{}
+	for range clientPages {
+		n := 0
+		err := query(ctx, t.db, s, values{"state": state, "after": after, "limit": clientPage}, func(rows *sql.Rows) error {
+			n++
+			client, found, err := scanOverdue(rows)
+			o := late[client]
+			o.add(found)
+			late[client], after = o, []byte(client)
+			return err
+		})
+		if err != nil || n < clientPage {
+			return err
+		}
+	}
+	return nil
+}
+
+// overdue returns how long the notifications of a client have been due.
+func (t *tables) overdue(ctx context.Context, client string) (late Overdue, err error) {
+	for _, state := range Waiting.parts() {
+		err := query(ctx, t.db, t.dialect.compile(t.prefix, oneClient), values{"state": state, "client": []byte(client)}, func(rows *sql.Rows) error {
+			_, found, err := scanOverdue(rows)
+			late.add(found)
+			return err
+		})
+		if err != nil {
+			return late, err
+		}
+	}
+	return late, nil
+}
+
+func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
+	var id []byte
+	var first, retry sql.NullInt64
+	var fails bool
+	if err := rows.Scan(&id, &first, &retry, &fails); err != nil {
+		return "", o, err
+	}
+	o = Overdue{New: max(micros(first.Int64), 0), Retry: max(micros(retry.Int64), 0)}
+	if fails {
+		o = Overdue{Failing: o.longest()}
+	}
+	return string(id), o, nil
+}
+
+// describe adds how much waits for a client, and why.
+func (t *tables) describe(ctx context.Context, c *ClientStats) error {
+	v := values{"client": []byte(c.Client), "limit": maxWaiting}
+	err := query(ctx, t.db, t.dialect.compile(t.prefix, countWaiting), v, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
+	if err != nil {
+		return err
+	}
+	err = query(ctx, t.db, t.dialect.compile(t.prefix, retryReason), v, func(rows *sql.Rows) error { return rows.Scan(&c.Reason) })
+	if err != nil {
+		return err
+	}
+	c.Unclaimed = c.Waiting > 0 // unless there's a line
+	return query(ctx, t.db, t.dialect.compile(t.prefix, lineOf), v, func(rows *sql.Rows) error {
+		var text string
+		if err := rows.Scan(&c.Unclaimed, &text); err != nil || text == "" {
+			return err
+		}
+		var all []pause
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			return fmt.Errorf("pauses of a line: %w", err)
+		}
+		c.Failing = len(all)
+		for _, p := range all {
+			if p.Until.After(time.Now()) {
+				c.PausedUntil = earliest(c.PausedUntil, p.Until)
+			}
+		}
+		return nil
+	})
 }

@@ -73,6 +73,7 @@ func (l *line) release(r *receiver) {
 
 // wake says that a webhook was set.
 func (d *drain) wake() {
+	d.process.wakes.Add(1)
 	d.mu.Lock()
 	now := time.Now()
 	d.line.wake(now, staleness)

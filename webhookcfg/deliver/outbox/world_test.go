@@ -149,10 +149,12 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
 	if err := opts.complete(); err != nil {
 		w.t.Fatal(err)
 	}
-	opts.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	n := &node{session: &session{memory: w.db}}
 	n.box = newOutbox(n.session, sender, opts)
 	ctx, cancel := context.WithCancel(context.Background())
