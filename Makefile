@@ -3,12 +3,12 @@
 # it needs.
 
 # PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
-# Go too. LAB lists the modules that test them with real servers and third-party tools. Each
+# Go too. LAB is the module that tests them with real servers and third-party tools. Each
 # is tested by itself, with the requirements that a consumer gets. The tests in
 # internal/repotest read these lists.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
-LAB       := internal/integration internal/integration/programs internal/integration/caddy
+LAB       := internal/integration
 # RELEASES are the supported Go releases, the two latest ones. make test uses the installed Go,
 # and make integration also tests PUBLIC with the release that isn't installed, which go
 # downloads like a module. When a patch comes out, raise its number here. When a release comes
@@ -20,9 +20,9 @@ RELEASES  := go1.26.8 go1.27.4
 OTHER      = $(filter-out $(shell go env GOVERSION | cut -d. -f1,2).%,$(RELEASES))
 PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is
-# C translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
-# tenfold and more, and other tests run the same code of this repository with it.
-RACELESS  := /\(bench\|outbox\|sqlite\|etcd\|admin\|operator\|programs\|caddy\)$$
+# C translated to Go, or etcd. The race detector slows such a server tenfold and more, and
+# other tests run the same code of this repository with it.
+RACELESS  := /\(bench\|outbox\|sqlite\|etcd\|admin\|operator\)$$
 # AGAIN are the flags with which gotestsum runs a failed test once more, and prints both
 # results. It is for tests of third-party servers, whose timing matters.
 AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race

@@ -11,7 +11,6 @@ import (
 	"path"
 	"testing"
 
-	"example.com/go-webhookcfg/internal/integration/frames"
 	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -39,15 +38,14 @@ func serveProxy(t testing.TB, o webhookcfg.Options, newProxy func(service *url.U
 	t.Helper()
 	o.BasePath = base
 	s := pathtest.New(t, o)
-	server := frames.Serve(t, s, s, (*httptest.Server).Start)
-	proxy := httptest.NewUnstartedServer(newProxy(&url.URL{Scheme: "http", Host: server.Listener.Addr().String(), Path: "/"}))
-	proxy.Config.ErrorLog = server.Config.ErrorLog
+	proxy := httptest.NewUnstartedServer(newProxy(&url.URL{Scheme: "http", Host: serve(t, s), Path: "/"}))
+	proxy.Config.ErrorLog = log.New(io.Discard, "", 0)
 	log.SetOutput(io.Discard) // of the proxy
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	start(proxy)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // close these after the requests have ended
 	t.Cleanup(proxy.Close)
-	return running{s, server, proxy.URL, nil}, proxy
+	return running{s, proxy.URL, nil}, proxy
 }
 
 // TestReverseProxy: the proxy of net/http/httputil passes the path on, over HTTP/2 too.
@@ -58,19 +56,15 @@ func TestReverseProxy(t *testing.T) {
 		r.ExpectForwarded(t, r.url+base)
 		r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Forgives: anotherForm}, pathtest.Scopes...)
 	})
-	http2 := func(overTLS bool) func(t *testing.T) {
-		return func(t *testing.T) {
-			r, proxy := serveProxy(t, webhookcfg.Options{}, newProxy, frames.Start(overTLS))
-			m := &frames.Mount{URL: r.url, Refuses: []string{"valid, length 0"}, Forgives: anotherForm}
-			if overTLS {
-				m.TLS = proxy.Client().Transport.(*http.Transport).TLSClientConfig
-				expect(t, "SetURL, TLS", r.Check(t, r.url+base, m.TLS), "")
-			}
-			r.server.Check(t, m)
-		}
-	}
-	t.Run("HTTP/2", http2(false))
-	t.Run("HTTP/2 and TLS", http2(true))
+	t.Run("HTTP/2", func(t *testing.T) {
+		r, proxy := serveProxy(t, webhookcfg.Options{}, newProxy, func(proxy *httptest.Server) {
+			proxy.EnableHTTP2 = true
+			proxy.StartTLS()
+		})
+		r.tls = proxy.Client().Transport.(*http.Transport).TLSClientConfig
+		expect(t, "SetURL, TLS", r.Check(t, r.url+base, r.tls), "")
+		r.expectBodies(t, []string{"length 0"})
+	})
 }
 
 // TestReverseProxyAlternatives: if a mux or a function of the host changes the path, the
