@@ -5,7 +5,7 @@
 # PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
 # Go too. LAB is the module that tests them with real servers and third-party tools. Each
 # is tested by itself, with the requirements that a consumer gets. The tests in
-# internal/repotest read these lists.
+# internal/repotest read PUBLIC.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
 LAB       := internal/integration

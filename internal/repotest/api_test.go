@@ -26,7 +26,7 @@ var accept = flag.Bool("accept", false, "accept the exported API as it is")
 func TestAPI(t *testing.T) {
 	accepted := filepath.Join("internal", "repotest", "testdata", "api.txt")
 	var lines []string
-	for _, module := range makefileModules(t, "PUBLIC") {
+	for _, module := range publicModules(t) {
 		lines = append(lines, exportedBy(t, module)...)
 	}
 	slices.Sort(lines)

@@ -19,7 +19,7 @@ func TestImportRule(t *testing.T) {
 			unused[dir+" → "+imported] = true
 		}
 	}
-	public := makefileModules(t, "PUBLIC")
+	public := publicModules(t)
 	_, all := sources(t)
 	for _, src := range all {
 		if !slices.Contains(public, src.module) {
@@ -45,6 +45,20 @@ func TestImportRule(t *testing.T) {
 	for _, line := range slices.Sorted(maps.Keys(unused)) {
 		t.Errorf("the import rule in doc.go allows %s, which nothing needs", line)
 	}
+}
+
+// publicModules returns the directories of the modules that a host can require.
+func publicModules(t *testing.T) (dirs []string) {
+	t.Helper()
+	for line := range strings.Lines(read(t, "Makefile")) {
+		if name, list, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(name) == "PUBLIC" {
+			dirs = strings.Fields(list)
+		}
+	}
+	if len(dirs) == 0 {
+		t.Fatal("the Makefile has no list PUBLIC of modules")
+	}
+	return dirs
 }
 
 // readImportRule reads the lines with an arrow in doc.go.
