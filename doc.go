@@ -41,6 +41,7 @@
 // If you change the module itself, you'll also meet these:
 //
 //   - internal/table: the state machine in memory, without locks or I/O.
+//   - internal/dialect: SQL for the databases of sqlstore and outbox, and their prefixes.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs, the file
 //     system that its tests make fail.
 //   - internal/strictjson, bodytimer, singleflight, checkup, rounds, keylock, ratelimit, lru,
@@ -86,7 +87,7 @@
 //	webhookcfg             → webhookcfg/egress, internal/bodytimer, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
-//	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore
+//	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore, internal/dialect
 //	webhookcfg/deliver/delivertest → webhookcfg/deliver
 //	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
@@ -94,7 +95,7 @@
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
 //	store/sealed           → webhookcfg, store/admin, store/cache
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/dialect, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/rounds

@@ -35,7 +35,7 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 }
 
 func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
-	if s.dialect.numbered && s.db.Stats().MaxOpenConnections != 1 {
+	if s.dialect.Numbered && s.db.Stats().MaxOpenConnections != 1 {
 		switch err := prepareApart(ctx, s.db); {
 		case slices.Contains(mixedUp, s.dialect.code(err)):
 			warnings = append(warnings, poolerAdvice)
@@ -56,7 +56,7 @@ func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
 	}
 	defer conn.Close()
 	for _, a := range s.dialect.advices {
-		q := newStatement("SELECT CASE WHEN "+a.when+" THEN 1 ELSE 0 END", s.queries.prefix, s.dialect.numbered)
+		q := s.dialect.Compile("SELECT CASE WHEN "+a.when+" THEN 1 ELSE 0 END", s.queries.prefix)
 		found, err := query(ctx, conn, q, values{"pool": limit}, scanOne[bool])
 		if err != nil {
 			return warnings, err
@@ -87,7 +87,7 @@ func prepareApart(ctx context.Context, db *sql.DB) error {
 		defer conn.Close()
 		conns[n] = conn
 	}
-	probe := statement{"SELECT $1::integer", []string{"turn"}}
+	probe := statement{Text: "SELECT $1::integer", Params: []string{"turn"}}
 	const turns = 8
 	for turn := range turns {
 		if _, err := query(ctx, conns[turn%2], probe, values{"turn": turn}, scanOne[int]); err != nil {

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
-	"strconv"
 	"strings"
+
+	"example.com/go-webhookcfg/internal/dialect"
 )
 
 // Dialect is a kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero value is
@@ -98,7 +98,7 @@ func (d Dialect) String() string {
 	if d.spec == nil {
 		return ""
 	}
-	return d.spec.name
+	return d.spec.Name
 }
 
 // Schema returns the statements that [Store.Migrate] runs on an empty database, for your own
@@ -133,26 +133,17 @@ func (d Dialect) Schema(prefix string) ([]string, error) {
 
 var errNoDialect = errors.New("sqlstore: no dialect: pass PostgreSQL, MySQL or SQLite")
 
-// prefixRule matches the prefixes that you don't have to quote in any of the databases.
-var prefixRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-
-// defaultPrefix is the prefix in the files of the migrations.
-const defaultPrefix = "wh_"
-
 func tablePrefix(prefix string) (string, error) {
-	if prefix == "" {
-		return defaultPrefix, nil
-	}
-	if !prefixRule.MatchString(prefix) {
-		return "", fmt.Errorf("sqlstore: invalid table prefix %q: start with a lower-case letter, then up to 31 lower-case letters, digits and underscores", prefix)
+	prefix, err := dialect.Prefix(prefix)
+	if err != nil {
+		return "", fmt.Errorf("sqlstore: %w", err)
 	}
 	return prefix, nil
 }
 
 // dialectSpec has everything that depends on the database.
 type dialectSpec struct {
-	name     string
-	numbered bool // parameters are $1, $2, … and not ?
+	dialect.Engine
 
 	// oneWriter says that the database allows one writing transaction at a time, and that
 	// others wait for it regardless of their context. The store then makes changes wait
@@ -186,10 +177,9 @@ type dialectSpec struct {
 	// countErased counts a client whose row the same transaction has deleted.
 	countErased string
 
-	// now is an expression for the server's time in microseconds. It's the same throughout a
-	// statement. A client's generations start with it, so an erased client with the same name
-	// had lower ones. change is an expression for the number of a client's latest change.
-	now, change string
+	// change is an expression for the number of a client's latest change. A client's
+	// generations start with the time, so an erased client with the same name had lower ones.
+	change string
 
 	// identity is an expression for a text that differs once the database has lost committed
 	// changes. Marks and numbers from before mean something else then.
@@ -210,7 +200,7 @@ type dialectSpec struct {
 
 // urlParam is the parameter for a URL where no column gives it a type.
 func (g *dialectSpec) urlParam() string {
-	if g.numbered {
+	if g.Numbered {
 		return "@url::bytea"
 	}
 	return "@url"
@@ -245,11 +235,9 @@ type queries struct {
 
 // queries compiles the statements for tables with a prefix.
 func (g *dialectSpec) queries(prefix string) queries {
-	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", g.standby, "{now}", g.now, "{change}", g.change,
-		"{vacated}", "CASE WHEN length("+g.urlParam()+") > 0 THEN 0 ELSE "+g.now+" END")
-	compile := func(template string) statement {
-		return newStatement(expressions.Replace(template), prefix, g.numbered)
-	}
+	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", g.standby, "{change}", g.change,
+		"{vacated}", "CASE WHEN length("+g.urlParam()+") > 0 THEN 0 ELSE {now} END")
+	compile := func(template string) statement { return g.Compile(expressions.Replace(template), prefix) }
 	q := queries{
 		prefix:         prefix,
 		set:            []statement{compile(g.touch), compile(g.put + g.replace)},
@@ -272,7 +260,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		erase:          []statement{compile(eraseClient), compile(eraseDeliveries), compile(g.countErased)},
 		listClients:    compile(listClients),
 		changes:        compile(g.changes),
-		versions:       withTables(expressions.Replace(versions), prefix),
+		versions:       dialect.Tables(expressions.Replace(versions), prefix),
 
 		loadDelivery:      compile(loadDelivery),
 		saveDelivery:      compile(saveDelivery + g.replaceDelivery),
@@ -395,55 +383,7 @@ AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
 DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
 )
 
-// statement is SQL in the syntax of a driver, with the names of its parameters in the order
-// of the arguments.
-type statement struct {
-	text   string
-	params []string
-}
-
-// values are a statement's arguments by parameter name.
-type values map[string]any
-
-// args returns the arguments in the order of the statement.
-func (s statement) args(v values) []any {
-	args := make([]any, len(s.params))
-	for i, name := range s.params {
-		args[i] = v[name]
-	}
-	return args
-}
-
-// In the templates, {client} is a table and @entity is a parameter. @@port is a variable of
-// MySQL and stays.
-var (
-	tablePattern = regexp.MustCompile(`\{([a-z_]+)\}`)
-	paramPattern = regexp.MustCompile(`@{1,2}[a-z]+[0-9]*`)
+type (
+	statement = dialect.Statement
+	values    = dialect.Values
 )
-
-// withTables puts the names of the tables into a template.
-func withTables(template, prefix string) string {
-	return tablePattern.ReplaceAllString(template, prefix+"$1")
-}
-
-// newStatement compiles a template. A numbered parameter such as $1 has one argument, even if
-// it occurs several times.
-func newStatement(template, prefix string, numbered bool) statement {
-	var s statement
-	number := make(map[string]int)
-	s.text = paramPattern.ReplaceAllStringFunc(withTables(template, prefix), func(param string) string {
-		name := param[1:]
-		if name[0] == '@' {
-			return param
-		}
-		if number[name] == 0 || !numbered {
-			s.params = append(s.params, name)
-			number[name] = len(s.params)
-		}
-		if !numbered {
-			return "?"
-		}
-		return "$" + strconv.Itoa(number[name])
-	})
-	return s
-}

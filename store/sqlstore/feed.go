@@ -42,7 +42,7 @@ const (
 // miss some.
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if s.dialect.changes == "" {
-		return cache.Changes{}, fmt.Errorf("sqlstore: changes in %s: %w", s.dialect.name, errors.ErrUnsupported)
+		return cache.Changes{}, fmt.Errorf("sqlstore: changes in %s: %w", s.dialect.Name, errors.ErrUnsupported)
 	}
 	from, known := parseCursor(since)
 	if !known {
@@ -262,5 +262,5 @@ func (s *Store) versionsOf(clients []string) (statement, values) {
 		v[name] = []byte(clients[min(i, len(clients)-1)])
 	}
 	template := strings.Replace(s.queries.versions, "@ids", strings.Join(names, ", "), 1)
-	return newStatement(template, "", s.dialect.numbered), v
+	return s.dialect.Compile(template, ""), v
 }

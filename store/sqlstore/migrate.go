@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"strings"
 
+	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -41,25 +41,8 @@ func (g *dialectSpec) migrations(prefix string) (all []migration) {
 		if err != nil {
 			return all // a test reads the files
 		}
-		all = append(all, migration{version, splitStatements(string(text), prefix)})
+		all = append(all, migration{version, dialect.Schema(string(text), prefix)})
 	}
-}
-
-// splitStatements returns the statements of a file, for tables with a prefix. Don't write a
-// semicolon into a statement or a comment.
-func splitStatements(text, prefix string) (statements []string) {
-	for part := range strings.SplitSeq(text, ";") {
-		var lines []string
-		for line := range strings.Lines(part) {
-			if !strings.HasPrefix(line, "--") {
-				lines = append(lines, line)
-			}
-		}
-		if statement := strings.TrimSpace(strings.Join(lines, "")); statement != "" {
-			statements = append(statements, strings.ReplaceAll(statement, defaultPrefix, prefix))
-		}
-	}
-	return statements
 }
 
 // Migrate creates the tables of the store, or updates their schema. If they're current, it
@@ -162,7 +145,7 @@ func missingSchema(found, needed int) error {
 }
 
 func (s *Store) oldSchema(found int) error {
-	tables := withTables("{schema}, {client}, {override} and {delivery}", s.queries.prefix)
+	tables := dialect.Tables("{schema}, {client}, {override} and {delivery}", s.queries.prefix)
 	return fmt.Errorf("%w: version %d: drop the tables %s, which loses what clients have set, or choose another Options.Prefix, and call Migrate", errOldSchema, found, tables)
 }
 

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"example.com/go-webhookcfg/internal/dialect"
 )
 
 // mySQL repeats parameters instead of referring to the new row. For that, MySQL and MariaDB
 // have no common syntax that neither of them deprecates.
 var mySQL = dialectSpec{
-	name:      "MySQL",
+	Engine:    dialect.MySQL,
 	schema:    schemas,
 	directory: "schema/mysql",
 	lock:      lockMySQL,
@@ -35,7 +37,6 @@ ON DUPLICATE KEY UPDATE since = IF(latest <= @latest, @since, since), state = IF
 DELETE FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit`,
 	countErased: `
 UPDATE {schema} SET erased = erased + 1 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
-	now:    `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`,
 	change: `0`,
 	// UUID_SHORT starts with the second when the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,

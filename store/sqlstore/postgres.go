@@ -6,6 +6,8 @@ import (
 	"errors"
 	"hash/fnv"
 	"regexp"
+
+	"example.com/go-webhookcfg/internal/dialect"
 )
 
 // postgreSQL sets one entity in a single statement. Its first part locks the row of the
@@ -13,10 +15,9 @@ import (
 //
 // The column chg has the number of the transaction that last changed the client.
 var postgreSQL = dialectSpec{
-	name:      "PostgreSQL",
+	Engine:    dialect.PostgreSQL,
 	schema:    schemas,
 	directory: "schema/postgresql",
-	numbered:  true,
 	lock:      lockPostgreSQL,
 	touch:     postgreSQLTouch,
 	put: `
@@ -52,9 +53,6 @@ SELECT false, NULL, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running
 	countErased: `
 UPDATE {schema} SET erased = erased + 1, erased_chg = GREATEST(erased_chg, @chg::bigint)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
-	// The time is the same throughout a statement, and later than the start of its
-	// transaction.
-	now:    `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`,
 	change: `chg::text::bigint`,
 	// The identity changes when a server starts, so also after a restored backup or a
 	// failover, and when the table is created again or emptied.

@@ -30,7 +30,7 @@ type querier interface {
 }
 
 func query[T any](ctx context.Context, db querier, q statement, v values, scan func(*sql.Rows) (T, error)) ([]T, error) {
-	rows, err := db.QueryContext(ctx, q.text, q.args(v)...)
+	rows, err := db.QueryContext(ctx, q.Text, q.Args(v)...)
 	if err != nil {
 		return nil, err
 	}

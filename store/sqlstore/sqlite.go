@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"strconv"
+
+	"example.com/go-webhookcfg/internal/dialect"
 )
 
 // sqLite numbers changes in commit order, in the column chg. That's safe because SQLite has
 // one writer at a time, which reads the latest number before it adds its own.
 var sqLite = dialectSpec{
-	name:      "SQLite",
+	Engine:    dialect.SQLite,
 	schema:    schemas,
 	directory: "schema/sqlite",
 	oneWriter: true,
@@ -37,7 +39,6 @@ SELECT false, NULL, NULL, NULL, NULL, id FROM (
 	countErased: `
 UPDATE {schema} SET erased = erased + 1, erased_chg = max(erased_chg, @chg)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
-	now:      `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`,
 	change:   `chg`,
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
 	standby:  `false`,

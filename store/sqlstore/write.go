@@ -47,7 +47,7 @@ func (s *Store) write(ctx context.Context, statements []statement, v values) (ro
 // or twice.
 func (s *Store) execute(ctx context.Context, stmt statement, v values) (rows int64, err error) {
 	err = s.retryWrite(ctx, func() (outcome, error) {
-		result, err := s.db.ExecContext(ctx, stmt.text, stmt.args(v)...)
+		result, err := s.db.ExecContext(ctx, stmt.Text, stmt.Args(v)...)
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -71,7 +71,7 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []st
 		}
 	}()
 	for _, stmt := range statements {
-		result, err := conn.ExecContext(ctx, stmt.text, stmt.args(v)...)
+		result, err := conn.ExecContext(ctx, stmt.Text, stmt.Args(v)...)
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}

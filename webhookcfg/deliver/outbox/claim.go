@@ -80,31 +80,16 @@ func (p *process) start(ctx context.Context, c claimed) {
 	p.drains.Go(func() { d.run(ctx) })
 }
 
-// in returns a list of placeholders, and the arguments for it. The number of placeholders is
-// a power of two, so that drivers needn't prepare many different statements.
-func (t *tables) in(clients []string, before int) (list string, args []any) {
-	n := placeholders(len(clients))
-	var b strings.Builder
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		if t.dialect.numbered {
-			b.WriteString("$" + strconv.Itoa(before+i+1))
-		} else {
-			b.WriteByte('?')
-		}
-		args = append(args, []byte(clients[min(i, len(clients)-1)]))
+// list adds arguments to values, and returns the list of their parameters. The number of
+// parameters is a power of two, so that drivers needn't prepare many different statements.
+func list[T any](args []T, v values) string {
+	var params []string
+	for i := 0; i < len(args) || i&(i-1) != 0; i++ {
+		name := "in" + strconv.Itoa(i)
+		v[name] = args[min(i, len(args)-1)]
+		params = append(params, "@"+name)
 	}
-	return b.String(), args
-}
-
-func placeholders(n int) int {
-	m := 1
-	for m < n {
-		m *= 2
-	}
-	return m
+	return strings.Join(params, ",")
 }
 
 // claim creates the missing lines, locks those that nobody has and takes them.
@@ -112,15 +97,16 @@ func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clien
 	slices.Sort(clients) // against deadlocks
 	err = t.fenced(ctx, me, lease, func(tx *sql.Tx) error {
 		all = all[:0]
-		list, args := t.in(clients, 0)
-		s := t.dialect.compile(t.prefix, `SELECT client, due - {now}, pauses FROM {line} WHERE owner = 0 AND client IN (`+list+`)`+t.dialect.lockRows)
-		create := t.dialect.compile(t.prefix, t.dialect.insertOnce+` INTO {line} (client, owner, due, pauses) VALUES (`+
-			strings.ReplaceAll(list, ",", ",0,"+strconv.Itoa(never)+",''),(")+`,0,`+strconv.Itoa(never)+`,'')`+t.dialect.onConflict)
-		if _, err := tx.ExecContext(ctx, create.text, args...); err != nil {
+		v := values{"me": me, "never": int64(never)}
+		params := list(blobs(clients), v)
+		create := t.compile(t.engine.insertOnce + ` INTO {line} (client, owner, due, pauses) VALUES (` +
+			strings.ReplaceAll(params, ",", `,0,@never,''),(`) + `,0,@never,'')` + t.engine.onConflict)
+		if _, err := exec(ctx, tx, create, v); err != nil {
 			return err
 		}
+		free := t.compile(`SELECT client, due - {now}, pauses FROM {line} WHERE owner = 0 AND client IN (` + params + `)` + t.engine.lockRows)
 		var names []string
-		err := queryText(ctx, tx, s.text, args, func(rows *sql.Rows) error {
+		err := query(ctx, tx, free, v, func(rows *sql.Rows) error {
 			var client []byte
 			var left int64
 			var pauses string
@@ -139,12 +125,17 @@ func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clien
 		if err != nil || len(all) == 0 {
 			return err
 		}
-		list, args = t.in(names, 0)
-		take := t.dialect.compile(t.prefix, `UPDATE {line} SET owner = `+strconv.FormatInt(me, 10)+`, due = `+strconv.Itoa(never)+` WHERE client IN (`+list+`)`)
-		_, err = tx.ExecContext(ctx, take.text, args...)
+		_, err = exec(ctx, tx, t.compile(`UPDATE {line} SET owner = @me, due = @never WHERE client IN (`+list(blobs(names), v)+`)`), v)
 		return err
 	})
 	return all, err
+}
+
+func blobs(texts []string) (all [][]byte) {
+	for _, text := range texts {
+		all = append(all, []byte(text))
+	}
+	return all
 }
 
 // micros converts the database's microseconds. Times far away stay so.

@@ -134,7 +134,7 @@ func (o *Outbox) expects(now time.Time) (ago time.Duration, ok bool) {
 
 func (t *tables) insert(n Notification) (string, []any) {
 	s := t.queries.insert
-	return s.text, s.args(values{
+	return s.Text, s.Args(values{
 		"client": []byte(n.Client), "entity": []byte(n.Entity), "id": n.Message.ID,
 		"type": n.Message.ContentType, "body": n.Message.Body,
 	})

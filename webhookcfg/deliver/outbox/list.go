@@ -116,8 +116,8 @@ func (s State) parts() []int {
 }
 
 func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err error) {
-	entries := t.dialect.compile(t.prefix, listEntries)
-	next := t.dialect.compile(t.prefix, listNextClient)
+	entries := t.compile(listEntries)
+	next := t.compile(listNextClient)
 	for parts := q.State.parts(); at.Part < len(parts); at = (cursor{Part: at.Part + 1, Client: []byte(q.Client), Due: -1}) {
 		for {
 			if len(at.Client) > 0 {
@@ -180,25 +180,9 @@ func (o *Outbox) SendAgain(ctx context.Context, client string, ids ...string) (n
 const maxChunk = 256
 
 func (t *tables) sendAgain(ctx context.Context, client string, ids []string) (int, error) {
-	list, _ := t.in(ids, 1)
-	if !t.dialect.numbered {
-		list, _ = t.in(ids, 0)
-	}
-	args := []any{[]byte(client)}
-	for i := range placeholders(len(ids)) {
-		args = append(args, ids[min(i, len(ids)-1)])
-	}
-	first := "?"
-	if t.dialect.numbered {
-		first = "$1"
-	}
-	s := t.dialect.compile(t.prefix, `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''
-WHERE client = `+first+` AND id IN (`+list+`) AND state >= 2`)
-	result, err := t.db.ExecContext(ctx, s.text, args...)
-	if err != nil {
-		return 0, err
-	}
-	rows, err := result.RowsAffected()
+	v := values{"client": []byte(client)}
+	rows, err := exec(ctx, t.db, t.compile(`UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''
+WHERE client = @client AND id IN (`+list(ids, v)+`) AND state >= 2`), v)
 	return int(rows), err
 }
 
@@ -214,7 +198,7 @@ func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
 }
 
 func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
-	find := t.dialect.compile(t.prefix, `SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
+	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
 	for state := stateFresh; state <= stateDropped; {
 		deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
 		n += deleted
@@ -225,7 +209,7 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 			state++
 		}
 	}
-	forget := t.dialect.compile(t.prefix, `DELETE FROM {line} WHERE client = @client AND owner = 0`)
+	forget := t.compile(`DELETE FROM {line} WHERE client = @client AND owner = 0`)
 	_, err = exec(ctx, t.db, forget, values{"client": []byte(client)})
 	return n, err
 }

@@ -6,8 +6,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"strings"
 
+	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
@@ -31,7 +31,7 @@ func isFinal(err error) bool { return errors.Is(err, ErrNewerSchema) || errors.I
 // can run them repeatedly. Pass the prefix of your [Options]. With the default prefix, your
 // tool can use the files in the directory schema instead.
 func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
-	spec, err := dialectOf(d)
+	spec, err := engineOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -41,23 +41,9 @@ func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
 	return spec.schema(prefix)
 }
 
-func (d *dialect) schema(prefix string) (all []string, err error) {
-	text, err := schemas.ReadFile(d.file)
-	if err != nil {
-		return nil, err
-	}
-	for part := range strings.SplitSeq(string(text), ";") {
-		var lines []string
-		for line := range strings.Lines(part) {
-			if !strings.HasPrefix(line, "--") {
-				lines = append(lines, line)
-			}
-		}
-		if s := strings.TrimSpace(strings.Join(lines, "")); s != "" {
-			all = append(all, strings.ReplaceAll(s, defaultPrefix+"outbox_", prefix+"outbox_"))
-		}
-	}
-	return all, nil
+func (e *engine) schema(prefix string) ([]string, error) {
+	text, err := schemas.ReadFile(e.file)
+	return dialect.Schema(string(text), prefix), err
 }
 
 // Migrate creates the tables. If they're there, it changes nothing. Any number of processes
@@ -78,11 +64,11 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 func (o *Outbox) Check(ctx context.Context) error { return o.tables.check(ctx) }
 
 func (t *tables) migrate(ctx context.Context) error {
-	statements, err := t.dialect.schema(t.prefix)
+	statements, err := t.engine.schema(t.prefix)
 	if err != nil {
 		return err
 	}
-	if t.dialect.lock == "" {
+	if t.engine.lock == "" {
 		for _, s := range statements {
 			if _, err := t.db.ExecContext(ctx, s); err != nil {
 				return err
@@ -91,7 +77,7 @@ func (t *tables) migrate(ctx context.Context) error {
 		return nil
 	}
 	return t.transaction(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, t.dialect.compile(t.prefix, t.dialect.lock).text); err != nil {
+		if _, err := tx.ExecContext(ctx, t.compile(t.engine.lock).Text); err != nil {
 			return err
 		}
 		for _, s := range statements {
@@ -105,7 +91,7 @@ func (t *tables) migrate(ctx context.Context) error {
 
 func (t *tables) check(ctx context.Context) error {
 	version, name := 0, ""
-	s := t.dialect.compile(t.prefix, `SELECT version, dialect FROM {schema} WHERE id = 1`)
+	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1`)
 	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
 	switch {
 	case err != nil && t.db.PingContext(ctx) != nil:
@@ -116,7 +102,7 @@ func (t *tables) check(ctx context.Context) error {
 		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
 	case version < schemaVersion:
 		return fmt.Errorf("%w: call Migrate", ErrNoTables)
-	case name != t.dialect.name:
+	case name != t.engine.Name:
 		return fmt.Errorf("%w: those with this prefix were made for %s: pass that dialect to New, or choose another Options.Prefix", ErrNoTables, name)
 	}
 	return nil

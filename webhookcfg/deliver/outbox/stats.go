@@ -204,7 +204,7 @@ LEFT JOIN {line} l ON l.client = f.client`
 
 // leads reports whether a process is the one that logs for all.
 func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
-	err = query(ctx, t.db, t.dialect.compile(t.prefix, firstProcess), nil, func(rows *sql.Rows) error {
+	err = query(ctx, t.db, t.compile(firstProcess), nil, func(rows *sql.Rows) error {
 		var id sql.NullInt64
 		err := rows.Scan(&id)
 		leads = id.Int64 == me
@@ -214,7 +214,7 @@ func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
 }
 
 func (t *tables) stats(ctx context.Context) (s Stats, err error) {
-	count := t.dialect.compile(t.prefix, countState)
+	count := t.compile(countState)
 	for state, n := range map[int]*int{stateFresh: &s.Waiting, stateWaiting: &s.Waiting, stateDelivered: &s.Delivered, stateGivenUp: &s.GivenUp, stateDropped: &s.Dropped} {
 		err := query(ctx, t.db, count, values{"state": state, "limit": maxCount}, func(rows *sql.Rows) error {
 			var found int
@@ -250,7 +250,7 @@ func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 
 // overdueAll adds how long notifications in a state have been due, for each client.
 func (t *tables) overdueAll(ctx context.Context, state int, late map[string]Overdue) error {
-	s := t.dialect.compile(t.prefix, waitingClients)
+	s := t.compile(waitingClients)
 	after := []byte{}
 	for range clientPages {
 		n := 0
@@ -272,7 +272,7 @@ func (t *tables) overdueAll(ctx context.Context, state int, late map[string]Over
 // overdue returns how long the notifications of a client have been due.
 func (t *tables) overdue(ctx context.Context, client string) (late Overdue, err error) {
 	for _, state := range Waiting.parts() {
-		err := query(ctx, t.db, t.dialect.compile(t.prefix, oneClient), values{"state": state, "client": []byte(client)}, func(rows *sql.Rows) error {
+		err := query(ctx, t.db, t.compile(oneClient), values{"state": state, "client": []byte(client)}, func(rows *sql.Rows) error {
 			_, found, err := scanOverdue(rows)
 			late.add(found)
 			return err
@@ -301,16 +301,16 @@ func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
 // describe adds how much waits for a client, and why.
 func (t *tables) describe(ctx context.Context, c *ClientStats) error {
 	v := values{"client": []byte(c.Client), "limit": maxWaiting}
-	err := query(ctx, t.db, t.dialect.compile(t.prefix, countWaiting), v, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
+	err := query(ctx, t.db, t.compile(countWaiting), v, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
 	if err != nil {
 		return err
 	}
-	err = query(ctx, t.db, t.dialect.compile(t.prefix, retryReason), v, func(rows *sql.Rows) error { return rows.Scan(&c.Reason) })
+	err = query(ctx, t.db, t.compile(retryReason), v, func(rows *sql.Rows) error { return rows.Scan(&c.Reason) })
 	if err != nil {
 		return err
 	}
 	c.Unclaimed = c.Waiting > 0 // unless there's a line
-	return query(ctx, t.db, t.dialect.compile(t.prefix, lineOf), v, func(rows *sql.Rows) error {
+	return query(ctx, t.db, t.compile(lineOf), v, func(rows *sql.Rows) error {
 		var text string
 		if err := rows.Scan(&c.Unclaimed, &text); err != nil || text == "" {
 			return err

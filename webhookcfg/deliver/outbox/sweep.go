@@ -33,20 +33,20 @@ func (t *tables) remove500(ctx context.Context, find statement, v values) (int, 
 	if err != nil || len(seqs) == 0 {
 		return 0, err
 	}
-	s := t.dialect.compile(t.prefix, `DELETE FROM {message} WHERE seq IN (`+strings.Join(seqs, ",")+`)`)
-	_, err = t.db.ExecContext(ctx, s.text)
+	s := t.compile(`DELETE FROM {message} WHERE seq IN (` + strings.Join(seqs, ",") + `)`)
+	_, err = t.db.ExecContext(ctx, s.Text)
 	return len(seqs), err
 }
 
 // sweep removes notifications that ended too long ago, and those beyond a client's number, in
 // batches with pauses, client by client.
 func (t *tables) sweep(ctx context.Context, o *Options) error {
-	next := t.dialect.compile(t.prefix, listNextClient)
-	old := t.dialect.compile(t.prefix, `
+	next := t.compile(listNextClient)
+	old := t.compile(`
 SELECT seq FROM {message} WHERE state = @state AND client = @client AND due < {now} - @age ORDER BY due LIMIT 500`)
-	bound := t.dialect.compile(t.prefix, `
+	bound := t.compile(`
 SELECT due FROM {message} WHERE state = @state AND client = @client ORDER BY due DESC LIMIT 1 OFFSET @keep`)
-	many := t.dialect.compile(t.prefix, `
+	many := t.compile(`
 SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @due ORDER BY due LIMIT 500`)
 	for state := stateDelivered; state <= stateDropped; state++ {
 		v := values{"state": state, "client": []byte{}, "age": max(o.KeepFor, 0).Microseconds(), "keep": o.KeepPerClient}

@@ -13,7 +13,7 @@ import (
 // tables is the queue in a database.
 type tables struct {
 	db      *sql.DB
-	dialect *dialect
+	engine  *engine
 	prefix  string
 	queries queries
 }
@@ -21,7 +21,7 @@ type tables struct {
 type queries struct {
 	insert                                statement
 	join, others, renew, retire           statement
-	returnAll, expired, orphans           statement
+	expired, orphans                      statement
 	poll                                  statement
 	fresh, waiting, body                  statement
 	outcomes, giveBack, awake, savePauses statement
@@ -57,26 +57,25 @@ SELECT 4, NULL, id FROM {process} WHERE until < {now} AND id <> @me`
 )
 
 func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
-	spec, err := dialectOf(d)
+	spec, err := engineOf(d)
 	if err != nil {
 		return nil, err
 	}
 	if prefix, err = tablePrefix(prefix); err != nil {
 		return nil, err
 	}
-	t := &tables{db: db, dialect: spec, prefix: prefix}
-	c := func(template string) statement { return spec.compile(prefix, template) }
+	t := &tables{db: db, engine: spec, prefix: prefix}
+	c := t.compile
 	t.queries = queries{
-		insert:    c(spec.insertOnce + insertMessage + spec.onConflict),
-		join:      c(`INSERT INTO {process} (id, until, settings) VALUES (@me, {now} + @lease, @settings)`),
-		others:    c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
-		renew:     c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me`),
-		retire:    c(`DELETE FROM {process} WHERE id = @me`),
-		expired:   c(`SELECT id FROM {process} WHERE until < {now} AND id <> @me` + spec.lockRows),
-		orphans:   c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
-		returnAll: c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
-		poll:      c(pollLines),
-		fresh:     c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
+		insert:  c(spec.insertOnce + insertMessage + spec.onConflict),
+		join:    c(`INSERT INTO {process} (id, until, settings) VALUES (@me, {now} + @lease, @settings)`),
+		others:  c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
+		renew:   c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me`),
+		retire:  c(`DELETE FROM {process} WHERE id = @me`),
+		expired: c(`SELECT id FROM {process} WHERE until < {now} AND id <> @me` + spec.lockRows),
+		orphans: c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
+		poll:    c(pollLines),
+		fresh:   c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
 		waiting: c(`SELECT ` + columns + `client = @client AND state = 1 AND (due, seq) >= (@due, @seq)
 ORDER BY due, seq LIMIT @limit`),
 		body:     c(`SELECT body FROM {message} WHERE seq = @seq`),
@@ -90,6 +89,11 @@ WHERE client = @client AND owner = @me`),
 	return t, nil
 }
 
+// compile returns the statement of a template, in which {message} is a table.
+func (t *tables) compile(template string) statement {
+	return t.engine.Compile(template, t.prefix+"outbox_")
+}
+
 // conn is a database or a transaction.
 type conn interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -97,7 +101,7 @@ type conn interface {
 }
 
 func exec(ctx context.Context, db conn, s statement, v values) (rows int64, err error) {
-	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
+	result, err := db.ExecContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return 0, err
 	}
@@ -106,11 +110,7 @@ func exec(ctx context.Context, db conn, s statement, v values) (rows int64, err 
 
 // query calls scan for each row.
 func query(ctx context.Context, db conn, s statement, v values, scan func(*sql.Rows) error) error {
-	return queryText(ctx, db, s.text, s.args(v), scan)
-}
-
-func queryText(ctx context.Context, db conn, text string, args []any, scan func(*sql.Rows) error) error {
-	rows, err := db.QueryContext(ctx, text, args...)
+	rows, err := db.QueryContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,84 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+
+	"example.com/go-webhookcfg/internal/dialect"
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// engine has what differs between databases.
+type engine struct {
+	dialect.Engine
+	file string // of the schema
+
+	// insertOnce and onConflict make an INSERT do nothing if the row exists. insertOnce
+	// starts the statement.
+	insertOnce, onConflict string
+
+	// lockRows ends a SELECT that locks rows, and leaves out those that others have locked.
+	lockRows string
+
+	// outcomes sets the columns of notifications from JSON.
+	outcomes string
+
+	lock string // for a migration
+}
+
+const (
+	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
+	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.state < 2`
+	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w`
+)
+
+var engines = []*engine{
+	{
+		Engine: dialect.Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`}, file: "schema/postgresql.sql",
+		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
+		lockRows: ` FOR UPDATE SKIP LOCKED`,
+		outcomes: `
+UPDATE {message} SET ` + setOutcome + `
+FROM json_to_recordset(@rows::text::json) AS v(n bigint, s smallint, a integer, d bigint, c integer, r text, w bigint)` + stillWaits,
+		lock: `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
+	},
+	{
+		Engine: dialect.SQLite, file: "schema/sqlite.sql",
+		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
+		outcomes: `
+UPDATE {message} SET ` + setOutcome + `
+FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,
+	},
+	{
+		Engine: dialect.MySQL, file: "schema/mysql.sql",
+		insertOnce: `INSERT IGNORE`,
+		lockRows:   ` FOR UPDATE SKIP LOCKED`,
+		outcomes: `
+UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', s integer PATH '$.s', a integer PATH '$.a',
+  d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r', w bigint PATH '$.w')) AS v
+SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = v.s, attempts = v.a,
+  due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r` + stillWaits,
+	},
+}
+
+func engineOf(d sqlstore.Dialect) (*engine, error) {
+	for _, known := range engines {
+		if known.Name == d.String() {
+			return known, nil
+		}
+	}
+	return nil, errors.New("outbox: no dialect: pass PostgreSQL, MySQL or SQLite of package sqlstore")
+}
+
+func tablePrefix(prefix string) (string, error) {
+	prefix, err := dialect.Prefix(prefix)
+	if err != nil {
+		return "", fmt.Errorf("outbox: %w", err)
+	}
+	return prefix, nil
+}
+
+type (
+	statement = dialect.Statement
+	values    = dialect.Values
+)
