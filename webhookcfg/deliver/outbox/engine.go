@@ -34,7 +34,7 @@ const (
 
 var engines = []*engine{
 	{
-		Engine: dialect.Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`}, file: "schema/postgresql.sql",
+		Engine: dialect.PostgreSQL, file: "schema/postgresql.sql",
 		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
 		lockRows: ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
