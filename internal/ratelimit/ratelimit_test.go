@@ -125,38 +125,3 @@ func TestLongest(t *testing.T) {
 		t.Errorf("wait %v", got)
 	}
 }
-
-// TestWindowModel compares a window, by random steps, with one that counts all events.
-func TestWindowModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
-		limit, period := 1+random.IntN(5), time.Duration(1+random.IntN(20))
-		w := ratelimit.NewWindow[string](limit, period, 1)
-		var events []time.Time
-		now := start
-		for step := range 100 {
-			now = now.Add(time.Duration(random.IntN(10)))
-			want := time.Duration(0)
-			if len(events) >= limit {
-				want = max(events[len(events)-limit].Add(period).Sub(now), 0)
-			}
-			if got := max(w.Wait("k", now), 0); got != want {
-				t.Fatalf("limit %d, period %d, step %d: wait %v, want %v", limit, period, step, got, want)
-			}
-			if want == 0 && random.IntN(4) > 0 {
-				w.Take("k", now)
-				events = append(events, now)
-			}
-		}
-	}
-}
-
-func TestWindowIsBounded(t *testing.T) {
-	w := ratelimit.NewWindow[int](1, time.Hour, 50)
-	for key := range 51 {
-		w.Take(key, start)
-	}
-	if w.Wait(0, start) > 0 || w.Wait(1, start) != time.Hour {
-		t.Error("does not forget the first of 51 keys alone")
-	}
-}

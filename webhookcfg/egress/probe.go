@@ -47,12 +47,11 @@ type ProberOptions struct {
 	// waits for, and those it started but no longer waits for.
 	MaxProbes int
 
-	// ClientProbesPerMinute is how many probes one client can start in any minute. A client
-	// that starts all of them at once then has to wait for a minute. Zero means 60.
+	// ClientProbesPerMinute is how many probes one client can start at once, and then in
+	// every minute. Zero means 60: 60 at once, and then one a second.
 	//
-	// The prober remembers 10,000 clients, and for each of them 8 bytes for every probe of
-	// the last minute. Beyond that, the least recently used client starts over with a full
-	// quota.
+	// The prober remembers 10,000 clients. Beyond that, the least recently used client starts
+	// over with a full quota.
 	ClientProbesPerMinute int
 }
 
@@ -228,14 +227,14 @@ type probeLimiter struct {
 
 	mu      sync.Mutex
 	running map[string]int
-	rate    *ratelimit.Window[string]
+	rate    *ratelimit.Limiter[string]
 }
 
 func newProbeLimiter(maxRunning, perMinute int) *probeLimiter {
 	return &probeLimiter{
 		max:     maxRunning,
 		running: map[string]int{},
-		rate:    ratelimit.NewWindow[string](perMinute, time.Minute, maxLimitedClients),
+		rate:    ratelimit.New[string](perMinute, max(time.Minute/time.Duration(perMinute), 1), maxLimitedClients),
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,14 +43,14 @@ func TestRateOfClient(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		for range 3 {
-			if wait := waitOf(probe("a")); wait != 56*time.Second {
+			if wait := waitOf(probe("a")); wait != 11*time.Second {
 				t.Fatalf("beyond the rate: wait %v", wait)
 			}
 		}
 		if err := probe("b"); !errors.Is(err, errDialled) {
 			t.Errorf("another client: %v", err)
 		}
-		time.Sleep(56*time.Second - time.Nanosecond)
+		time.Sleep(11*time.Second - time.Nanosecond)
 		if wait := waitOf(probe("a")); wait != time.Nanosecond {
 			t.Errorf("a little early: wait %v", wait)
 		}
@@ -58,45 +58,33 @@ func TestRateOfClient(t *testing.T) {
 		if err := probe("a"); !errors.Is(err, errDialled) {
 			t.Errorf("after the wait: %v", err)
 		}
-		if wait := waitOf(probe("a")); wait != time.Second {
-			t.Errorf("after the first probe ceased to count: wait %v", wait)
+		if wait := waitOf(probe("a")); wait != 15*time.Second {
+			t.Errorf("after another probe: wait %v", wait)
 		}
 	})
 }
 
-// TestNoMinuteExceedsTheRate has a client that probes as often as it can, and one that pauses
-// at random. The default rate is 60.
-func TestNoMinuteExceedsTheRate(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for name, pause := range map[string]func() time.Duration{
-		"greedy": func() time.Duration { return 0 },
-		"random": func() time.Duration { return time.Duration(random.Int64N(int64(2 * time.Second))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				probe := newQuickProber(t, nil)
-				var probes []time.Time
-				for start := time.Now(); time.Since(start) < 10*time.Minute; {
-					err := probe("a")
-					if wait := waitOf(err); wait > 0 {
-						time.Sleep(wait)
-						continue
-					}
-					if !errors.Is(err, errDialled) {
-						t.Fatal(err)
-					}
-					probes = append(probes, time.Now())
-					time.Sleep(pause())
+// TestGreedyClient has a client probe as often as it can: 60 times at once by default, and
+// then once a second. So does any number of probes a minute that a host can choose.
+func TestGreedyClient(t *testing.T) {
+	for perMinute, want := range map[int]int{0: 60 + 599, 7: 7 + 70, math.MaxInt: 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: perMinute})
+			probes := 0
+			for start := time.Now(); time.Since(start) < 10*time.Minute && probes < 1000; {
+				err := probe("a")
+				switch wait := waitOf(err); {
+				case wait > 0:
+					time.Sleep(wait)
+				case errors.Is(err, errDialled):
+					probes++
+				default:
+					t.Fatal(err)
 				}
-				for i := 60; i < len(probes); i++ {
-					if apart := probes[i].Sub(probes[i-60]); apart < time.Minute {
-						t.Fatalf("61 probes within %v", apart)
-					}
-				}
-				if name == "greedy" && len(probes) != 600 {
-					t.Errorf("%d probes in ten minutes", len(probes))
-				}
-			})
+			}
+			if probes != want {
+				t.Errorf("%d probes a minute: %d in ten minutes, want %d", perMinute, probes, want)
+			}
 		})
 	}
 }
