@@ -110,7 +110,6 @@ soak:
 	go test -count=1 -timeout=1h -run '^TestModel$$' ./webhookcfg/deliver/outbox -args -histories=1000
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 	cd internal/integration && go test -count=1 -timeout=2h -run '^TestKill$$' ./service -args -rounds=1000
-	cd internal/integration && go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
 	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd
 
 # bench writes internal/integration/bench/README.md and its plots. BENCHDIR has to be on a

@@ -194,14 +194,6 @@ func MariaDB(t testing.TB) *Server {
 	return get(t, mariaDB("--log-bin=binary", "--sync-binlog=1"))
 }
 
-// MariaDBWithoutBinaryLog is like [MariaDB], but makes changes visible before they're
-// durable. A crash can undo a change that another session has read, though never an
-// acknowledged one.
-func MariaDBWithoutBinaryLog(t testing.TB) *Server {
-	t.Helper()
-	return get(t, mariaDB())
-}
-
 func get(t testing.TB, r recipe) *Server {
 	t.Helper()
 	skipIfShort(t, r)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -108,20 +107,6 @@ func nextSecond(t *testing.T, db *sql.DB) error {
 		}
 	}
 	return nil
-}
-
-var soak = flag.Bool("soak", false, "also run the test that needs many crashes")
-
-// TestWithoutBinaryLog shows that a crash can undo a change that another session has read, if
-// there's no binary log. The change wasn't acknowledged yet.
-func TestWithoutBinaryLog(t *testing.T) {
-	if !*soak {
-		t.Skip("takes many crashes; runs with -soak")
-	}
-	t.Parallel()
-	e := mariaDB()
-	e.Dedicated = engine.MariaDBWithoutBinaryLog
-	e.CrashesMustFail(t)
 }
 
 // readOnly makes the server refuse changes, as a replica does. Administrators can still make

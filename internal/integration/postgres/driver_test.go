@@ -193,30 +193,3 @@ func TestPgBouncerLibPQ(t *testing.T) {
 	e.Denied = nil // the pooler knows only one user
 	e.Run(t, "Values", "Deliveries", "Feed")
 }
-
-// TestLibPQWithoutDeadlines shows that lib/pq ignores the context on a plain connection: a
-// call lasts as long as the server is silent.
-func TestLibPQWithoutDeadlines(t *testing.T) {
-	t.Parallel()
-	server := shared.Get(t)
-	server.SkipIfExternal(t)
-	proxy := engine.NewProxy(t, server.Addr())
-	db := sqltest.Driver("postgres")(t, server.Via(proxy.Addr()))
-	if err := db.PingContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	proxy.Lose(engine.Requests, engine.Silence, func(int) bool { cancel(); return true })
-	ended := make(chan error, 1)
-	go func() { ended <- db.PingContext(ctx) }()
-	<-ctx.Done()
-	select {
-	case err := <-ended:
-		t.Errorf("%v; if the driver honours contexts now, it needs no deadlines", err)
-		ended <- err
-	case <-time.After(time.Second):
-	}
-	proxy.Redirect("")
-	<-ended
-}

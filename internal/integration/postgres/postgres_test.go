@@ -124,15 +124,6 @@ func TestSerializable(t *testing.T) {
 	e.Run(t, "Concurrency", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
 }
 
-// TestAsynchronousCommit shows that you lose acknowledged changes in a crash if commits are
-// asynchronous.
-func TestAsynchronousCommit(t *testing.T) {
-	t.Parallel()
-	e := postgreSQL()
-	e.Open = sqltest.Driver("pgx", having("synchronous_commit", "off"))
-	e.CrashesMustLoseChanges(t)
-}
-
 // TestTablesOfAnotherDialect: a store refuses tables that would make its feed miss changes.
 func TestTablesOfAnotherDialect(t *testing.T) {
 	t.Parallel()

@@ -55,33 +55,6 @@ func crashing(c crash) linearizable.Workload {
 	}
 }
 
-// CrashesMustFail checks that crashes during histories catch a server whose settings aren't
-// safe enough.
-func (e Engine) CrashesMustFail(t *testing.T) {
-	t.Helper()
-	server := e.Dedicated(t)
-	server.SkipIfExternal(t)
-	workload := crashing(killing(server))
-	workload.Histories = 300 // it stops at the first failure, after about 20
-	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
-}
-
-// CrashesMustLoseChanges checks that crashes catch a server that acknowledges a change before
-// it's durable.
-func (e Engine) CrashesMustLoseChanges(t *testing.T) {
-	t.Helper()
-	server := e.Dedicated(t)
-	server.SkipIfExternal(t)
-	const most = 20
-	for range most {
-		if err := e.killWriters(t, killing(server), (*sqlstore.Store).Apply); err != nil {
-			t.Log("expected failure:", err)
-			return
-		}
-	}
-	t.Errorf("no change was lost in %d crashes", most)
-}
-
 // applyIgnoringErrors is an Apply that returns no error.
 func applyIgnoringErrors(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
 	_ = st.Apply(ctx, c)
