@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -43,8 +44,30 @@ func (v *visit) readQuery() error {
 	return nil
 }
 
-// readForm reads the form of a POST.
-func (v *visit) readForm() error {
+// checkQuery refuses a query with a field of another page, such as the identifier of an
+// entity at the page for all of them, and with two values for a field. Other fields don't
+// matter: mail programs, for example, add their own to links.
+func (v *visit) checkQuery(r route) error {
+	for _, field := range fields {
+		if values, ok := v.query[field]; ok && (len(values) != 1 || !slices.Contains(r.query, field)) {
+			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+		}
+	}
+	return nil
+}
+
+// fields are all that a page takes.
+var fields = []string{"show", "id", "find", "after", "client", "again", "url", "confirm", "username", "password", "then"}
+
+// oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for
+// example in the query, can mean that its sender meant only one entity.
+var oddForm = problem{status: http.StatusBadRequest, key: "error.odd_form"}
+
+// readForm reads the form of a POST. It has only fields of the page's own, each once.
+func (v *visit) readForm(r route) error {
+	if len(v.query) > 0 {
+		return oddForm
+	}
 	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
 		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
@@ -59,9 +82,16 @@ func (v *visit) readForm() error {
 	} else if err != nil {
 		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
 	}
-	if v.form, err = url.ParseQuery(string(body)); err != nil {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
 		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
 	}
+	for field, values := range form {
+		if len(values) != 1 || !slices.Contains(r.form, field) {
+			return oddForm
+		}
+	}
+	v.form = form
 	return nil
 }
 

@@ -219,7 +219,7 @@ func TestTwoTabs(t *testing.T) {
 				if shownClient == nil || shownClient[1] != "client-of-anna" {
 					t.Fatalf("the form's client: %q", shownClient)
 				}
-				fields := []string{"client", shownClient[1], "id", "e1", "url", otherURL, "confirm", "all"}
+				fields := fieldsOf(path, "client", shownClient[1], "id", "e1", "url", otherURL, "confirm", "all")
 				var got shown
 				if mode == "sign-in again" { // the session ends, and somebody else signs in at the form
 					p.setCookie(cookieName, "ended")

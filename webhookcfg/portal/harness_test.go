@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,9 +114,28 @@ func (p *person) do(r *http.Request) shown {
 	return shown{resp.StatusCode, strings.TrimPrefix(resp.Request.URL.String(), p.base), resp.Header, string(body)}
 }
 
+// formFields are the fields of the forms, besides the client.
+var formFields = map[string][]string{
+	"set": {"id", "url"}, "unset": {"id"}, "all": {"url", "confirm"}, "unset-all": {"confirm"}, "test": {"id"},
+	"sign-in": {"username", "password", "then"},
+}
+
+// fieldsOf returns those of the fields that the form for a path has.
+func fieldsOf(path string, fields ...string) (own []string) {
+	for pair := range slices.Chunk(fields, 2) {
+		if pair[0] == "client" || slices.Contains(formFields[path], pair[0]) {
+			own = append(own, pair...)
+		}
+	}
+	return own
+}
+
 func (p *person) request(method, path string, fields ...string) *http.Request {
 	p.t.Helper()
-	form := url.Values{"client": {acme}} // as in the forms of the pages
+	form := url.Values{}
+	if path != "sign-out" {
+		form.Set("client", acme) // as in the forms of the pages
+	}
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}

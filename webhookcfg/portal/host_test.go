@@ -109,7 +109,7 @@ func TestHostFails(t *testing.T) {
 					return // the function can't fail in this way
 				}
 				if function.path == "set" || function.path == "test" {
-					got = p.post(function.path, "client", acme, "id", "e1", "url", refusedURL)
+					got = p.post(function.path, fieldsOf(function.path, "id", "e1", "url", refusedURL)...)
 				} else {
 					got = p.get(function.path)
 				}
@@ -195,7 +195,11 @@ func TestHostHangs(t *testing.T) {
 				if function.path == "set" || function.path == "test" {
 					method = "POST"
 				}
-				r := httptest.NewRequest(method, "/"+function.path, strings.NewReader(url.Values{"client": {acme}, "id": {"e1"}, "url": {refusedURL}}.Encode()))
+				form := url.Values{"client": {acme}, "id": {"e1"}}
+				if function.path == "set" {
+					form.Set("url", refusedURL)
+				}
+				r := httptest.NewRequest(method, "/"+function.path, strings.NewReader(form.Encode()))
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				w := httptest.NewRecorder()
 				start := time.Now()

@@ -172,11 +172,13 @@ func TestLongIdentifier(t *testing.T) {
 	}
 }
 
-// TestLinks: a link fills in no field, except for the identifier of the page that it leads to.
+// TestLinks: a link can name the entity that the page is about, and have fields that mean
+// nothing here. It fills in no field, even after a sign-in.
 func TestLinks(t *testing.T) {
-	const link = "all?id=e1&username=mallory&url=https%3A%2F%2Fmallory.example.com&confirm=all&again=1"
+	const link = "entity?id=e1&utm_source=mallory&endpoint_id=mallory"
 	p := newFixture(t).serve(t)
-	p.get(link).expect(t, http.StatusForbidden, `name="id" value="e1"`, "!mallory", `!name="confirm"`, `!name="again"`)
+	p.get(link).expect(t, http.StatusForbidden, `name="id" value="e1"`, "!mallory")
 	p.signIn()
-	p.get(link).expect(t, http.StatusOK, "!mallory", `!value="all"`)
+	p.get(link).expect(t, http.StatusOK, `<h1 class="id" dir="auto">e1</h1>`, "!mallory")
+	p.get("style.css?v=2").expect(t, http.StatusOK, "--whp-text")
 }

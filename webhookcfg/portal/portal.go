@@ -20,7 +20,8 @@
 // options, and be no larger than BodyLimit.
 //
 // A form only works for the client that it was made for. If the person changes the account in
-// another tab, they get the form again, with what they typed.
+// another tab, they get the form again, with what they typed. A form with other fields than the
+// page's own, or with a query, is refused, because its sender may have meant something else.
 //
 // If one of your functions fails or panics, the person reads a sentence, and Logger of the
 // handler's options gets the reason, without the webhook's path and query.

@@ -15,19 +15,36 @@ import (
 type route struct {
 	get, post func(*visit) error
 	isPublic  bool // nobody has to be signed in
+	// query has the fields that a GET takes in its query, and form those that a POST takes.
+	query, form []string
 }
 
 func routes() map[string]route {
 	return map[string]route{
-		"":          {get: page((*visit).overview)},
-		"entity":    {get: page((*visit).entity)},
-		"all":       {get: page((*visit).all), post: change((*visit).setAll, (*visit).all)},
-		"key":       {get: page((*visit).key)},
-		"set":       {get: page((*visit).entityForm), post: change((*visit).set, (*visit).entityForm)},
-		"unset":     {get: page((*visit).entityForm), post: change((*visit).unset, (*visit).entityForm)},
-		"test":      {get: page((*visit).testForm), post: change((*visit).test, (*visit).testForm)},
-		"unset-all": {get: page((*visit).all), post: change((*visit).unsetAll, (*visit).all)},
-		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true},
+		"":       {get: page((*visit).overview), query: []string{"show", "find", "after"}},
+		"entity": {get: page((*visit).entity), query: []string{"show", "id"}},
+		"key":    {get: page((*visit).key)},
+		"set": {
+			get: page((*visit).entityForm), query: []string{"show", "id", "find", "after"},
+			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
+		},
+		"unset": {
+			get: page((*visit).entityForm), query: []string{"show", "id", "find", "after"},
+			post: change((*visit).unset, (*visit).entityForm), form: []string{"client", "again", "id"},
+		},
+		"test": {
+			get: page((*visit).testForm), query: []string{"show", "id"},
+			post: change((*visit).test, (*visit).testForm), form: []string{"client", "again", "id"},
+		},
+		"all": {
+			get: page((*visit).all), query: []string{"show"},
+			post: change((*visit).setAll, (*visit).all), form: []string{"client", "again", "url", "confirm"},
+		},
+		"unset-all": {
+			get: page((*visit).all), query: []string{"show"},
+			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"},
+		},
+		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: []string{"username", "password", "then", "client", "again", "id", "url", "confirm"}},
 		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
 		"style.css": {get: (*visit).style, isPublic: true},
 	}
@@ -36,7 +53,7 @@ func routes() map[string]route {
 // addSlash serves the portal's path without its slash, where some routers serve the portal,
 // too. The addresses in the pages are relative, so the browser needs the slash: it would send
 // an id and a secret to "/sign-in" of the host.
-var addSlash = route{isPublic: true, get: func(v *visit) error {
+var addSlash = route{isPublic: true, query: []string{"show", "id", "find", "after"}, get: func(v *visit) error {
 	sent := v.sentURL()
 	name := lastSegment(sent)
 	if name == "" {
@@ -161,10 +178,12 @@ func (v *visit) serve() error {
 		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
 	}
 	if isPost {
-		if err := v.readForm(); err != nil {
+		if err := v.readForm(route); err != nil {
 			return err
 		}
 		v.IsAgain = !route.isPublic
+	} else if err := v.checkQuery(route); err != nil {
+		return err
 	}
 	if !route.isPublic {
 		if err := v.enter(); err != nil {

@@ -15,6 +15,9 @@ func (v *visit) test() error {
 		return notFound
 	}
 	id := v.Typed("id")
+	if id == "" && v.form.Has("id") {
+		return problem{status: http.StatusBadRequest, key: "error.no_id"}
+	}
 	hook, err := v.tested(id)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,11 +198,20 @@ func (v *visit) signedIn(client, actor string) {
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
 func (v *visit) signIn() error {
 	id, secret := v.Typed("username"), v.Typed("password")
-	v.Path = v.Typed("then")
-	then, ok := v.routes[v.Path]
-	v.IsAgain = v.form.Has("again") && then.post != nil
+	then, ok := v.routes[v.Typed("then")]
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
+	}
+	v.Path, v.IsAgain = v.Typed("then"), v.form.Has("again") && then.post != nil
+	kept := then.query
+	if v.IsAgain {
+		kept = then.form
+	}
+	for _, field := range []string{"id", "url", "confirm"} {
+		if v.form.Has(field) && !slices.Contains(kept, field) {
+			v.IsAgain = false // nothing of it can be sent again
+			return oddForm
+		}
 	}
 	cookie := v.seal.seal(id, secret, time.Now().Add(maxSession))
 	if len(cookie.String()) > maxCookie {

@@ -216,8 +216,8 @@ func TestNoSession(t *testing.T) {
 				want = append(want, `href="https://login.example.com/?from=portal"`, "Send it again", "!password")
 			}
 			p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusForbidden, want...)
-			for _, path := range []string{"all", "unset-all", "unset", "test"} {
-				p.post(path, "id", "e1", "url", hookURL, "confirm", "all").expect(t, http.StatusForbidden, "not signed in", `name="confirm" value="all"`)
+			for path, want := range map[string]string{"all": `name="confirm" value="all"`, "unset-all": `name="confirm" value="all"`, "unset": `name="id" value="e1"`, "test": `name="id" value="e1"`} {
+				p.post(path, fieldsOf(path, "id", "e1", "url", hookURL, "confirm", "all")...).expect(t, http.StatusForbidden, "not signed in", want)
 			}
 			if got := f.resolved(t, "e1"); got != "none" {
 				t.Errorf("changed: %s", got)

@@ -52,6 +52,10 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return v
 }
 
+// Here returns the address of the page without its query. After a sign-in, the browser is at
+// another address.
+func (v *visit) Here() string { return v.location(v.Path, "") }
+
 // location returns the address of a page, relative to the others. If the identifier is too
 // long for an address, which only your own syntax allows, it's the address of the overview.
 func (*visit) location(path, id string) string {
