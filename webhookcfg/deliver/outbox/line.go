@@ -161,6 +161,9 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 			l.parking--
 			delete(l.held, o.Seq)
 		case ended:
+			if o.isSeen() {
+				continue // what became of it is yet to be written
+			}
 			delete(l.held, o.Seq)
 			if o.State != stateWaiting {
 				l.unstall(m.entity, o.Seq)

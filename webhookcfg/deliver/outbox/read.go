@@ -157,6 +157,9 @@ func (m *message) seen() outcome {
 	return outcome{Seq: m.seq, State: stateWaiting, Attempts: m.attempts}
 }
 
+// isSeen reports whether an outcome is that of seen. A retry has a delay.
+func (o outcome) isSeen() bool { return o.State == stateWaiting && o.Delay == 0 }
+
 // late returns messages that have been in memory for a while, so that they are written as
 // seen.
 func (l *line) late(now time.Time) (seen []outcome) {
