@@ -1,15 +1,44 @@
 package webhookcfg
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
 )
 
-// document describes a handler without a base path and without aliases.
+// openAPI describes a handler without a base path and without aliases.
 //
 //go:embed openapi.yaml
-var document string
+var openAPI string
+
+// document is openAPI in parts. The lines between them depend on the options.
+var document = func() (d struct{ intro, paths, set, all, one, components string }) {
+	rest := openAPI
+	until := func(line string) string {
+		part, after, found := strings.Cut(rest, "\n"+line)
+		if !found {
+			panic(fmt.Sprintf("webhookcfg: openapi.yaml has no line %q, or has it too early", line))
+		}
+		rest = after
+		return part + "\n"
+	}
+	d.intro = until(serverLine("/"))
+	d.paths = until(pathLine(variantPath))
+	d.set = until(deleteLine)
+	d.all = until(pathLine(variantPath + "/{" + mocID + "}"))
+	d.one = until(componentsLine)
+	d.components = rest
+	return d
+}()
+
+const (
+	deleteLine     = "    delete:\n"
+	componentsLine = "components:\n"
+)
+
+func serverLine(base string) string { return fmt.Sprintf("  - url: %q\n", base) }
+func pathLine(path string) string   { return fmt.Sprintf("  %q:\n", path) }
 
 // OpenAPI returns an OpenAPI 3.1 document in YAML that describes the handler's interface. You
 // can serve it to your clients and their tools, as application/yaml (RFC 9512). Every call
@@ -22,32 +51,21 @@ var document string
 // It includes reads and deliveries even if your handler doesn't serve them. Its limits and
 // its syntax of identifiers are the defaults.
 func (h *Handler) OpenAPI() []byte {
-	described := document
-	if base := h.options.BasePath; base != "" {
-		described = strings.Replace(described, "\n  - url: /\n", fmt.Sprintf("\n  - url: %q\n", base), 1)
-	}
-	const end = "\ncomponents:\n" // of the paths, and the variant's paths come last
-	paths, components, _ := strings.Cut(described, end)
-	_, variant, _ := strings.Cut(paths, "\n  "+variantPath+":\n")
+	text := document.intro + serverLine(cmp.Or(h.options.BasePath, "/")) + document.paths + describeVariant(variantPath, "Variant")
 	for i, alias := range h.options.VariantAliases {
-		paths += describeAlias(variant, alias, i+1)
+		text += describeVariant(alias, fmt.Sprintf("Alias%d", i+1))
 	}
-	return []byte(paths + end + components)
+	return []byte(text + componentsLine + document.components)
 }
 
-// describeAlias returns the paths of the n-th alias, which it makes from the paths of the
-// variant. It relies on the layout of the document: a path is a key after two spaces, and its
-// first operation is the set.
-func describeAlias(variant, alias string, n int) string {
-	root := strings.TrimSuffix(alias, "/")
-	set, rest, _ := strings.Cut(variant, "    delete:\n")
-	described := fmt.Sprintf("\n  %q:\n%s", alias, set)
-	if alias != root {
-		described += fmt.Sprintf("  %q:\n", root)
+// describeVariant returns the paths of the variant, or of an alias. The name makes the
+// operationIds unique.
+func describeVariant(path, name string) string {
+	root := strings.TrimSuffix(path, "/")
+	text := pathLine(path) + document.set
+	if path != root { // only a set has the slash
+		text += pathLine(root)
 	}
-	described += "    delete:\n" + rest
-	return strings.NewReplacer(
-		"  "+variantPath+"/{moc_id}:", fmt.Sprintf("  %q:", root+"/{moc_id}"),
-		"VariantWebhook", fmt.Sprintf("Alias%dWebhook", n), // part of operationIds, which must be unique
-	).Replace(described)
+	text += deleteLine + document.all + pathLine(root+"/{"+mocID+"}") + document.one
+	return strings.ReplaceAll(text, "VariantWebhook", name+"Webhook")
 }

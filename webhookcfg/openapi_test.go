@@ -93,9 +93,9 @@ func TestOpenAPIRoutes(t *testing.T) {
 		aliases        []string
 		server         string // the line of the document
 	}{
-		{name: "default", server: "  - url: /\n"},
+		{name: "default", server: "  - url: \"/\"\n"},
 		{name: "base path", basePath: "/v2/hooks:a/", server: "  - url: \"/v2/hooks:a\"\n"},
-		{name: "aliases", aliases: []string{"/short/webhook/", "/other"}, server: "  - url: /\n"},
+		{name: "aliases", aliases: []string{"/short/webhook/", "/other"}, server: "  - url: \"/\"\n"},
 		{name: "base path and alias", basePath: "/hooks", aliases: []string{"/hooks"}, server: "  - url: \"/hooks\"\n"},
 	}
 	for _, test := range tests {
@@ -175,7 +175,7 @@ func TestOpenAPIOutline(t *testing.T) {
 		{"error: unknown_entity,", "error: unknown_thing,"},
 		{"operationId: readWebhook\n", "operationId: showWebhook\n"},
 		{`"413":`, `"414":`},
-		{"/configure-webhook/{moc_id}:", "/configure-webhook/{endpoint_id}:"},
+		{`/configure-webhook/{moc_id}":`, `/configure-webhook/{endpoint_id}":`},
 		{"    get:\n", "    head:\n"},
 	} {
 		altered := strings.Replace(document, change[0], change[1], 2)

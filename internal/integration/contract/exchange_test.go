@@ -122,7 +122,7 @@ func TestAlteredDocuments(t *testing.T) {
 		{"another status", []string{`"401":`, `"402":`}},
 		{"a status of one operation", []string{`"413":`, `"414":`}},
 		{"another method", []string{"    delete:\n", "    put:\n"}},
-		{"another path", []string{variant + ":", variant + "s:"}},
+		{"another path", []string{variant + `":`, variant + `s":`}},
 		{"extra field", []string{"required: [message]", "required: [message, id]"}},
 		{"missing field", []string{"        source:\n          $ref: \"#/components/schemas/Source\"\n", "", "webhook_url, source, since]", "webhook_url, since]"}},
 		{"another name of a field", []string{"required: [endpoint_id, webhook_url, since]\n      properties:\n        endpoint_id:", "required: [id, webhook_url, since]\n      properties:\n        id:"}},
