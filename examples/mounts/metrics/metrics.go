@@ -1,5 +1,5 @@
-// Package metrics exports Prometheus metrics of the handler, of deliveries and of the parts
-// they need. You can import the package or copy it. alerts.yml has alert rules over these
+// Package metrics exports Prometheus metrics of the handler, of deliveries, of the queue and of
+// the parts they need. You can import the package or copy it. alerts.yml has alert rules over these
 // metrics. The tests also show metrics and traces of middleware around the handler.
 package metrics
 
@@ -21,6 +21,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	results  *prometheus.CounterVec
 	changes  *prometheus.CounterVec
+	took     *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics. It returns an error if one of them is registered already.
@@ -43,8 +44,13 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "webhook_delivery_changes_total",
 			Help: "Webhooks whose deliveries started to fail, stopped or recovered; each process counts those it uses.",
 		}, []string{"state", "reason"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "webhook_notification_seconds",
+			Help:    "Time from enqueueing a notification to its end, by how it ended.",
+			Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 60, 600, 3600, 86400},
+		}, []string{"state"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.results, m.changes} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.results, m.changes, m.took} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

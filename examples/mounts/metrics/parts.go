@@ -10,9 +10,9 @@ import (
 )
 
 // Watch adds the figures of a part of your service, such as its store. You get its health if
-// it has a method Healthy, and more for a [store.File] and a [cache.Cache]. The name becomes
-// the value of the label "part". Watch returns the registry's error, for example if the name
-// is taken.
+// it has a method Healthy, and more for a [store.File], a [cache.Cache] and an
+// [outbox.Outbox]. The name becomes the value of the label "part". Watch returns the registry's
+// error, for example if the name is taken.
 //
 // Watch logs nothing. Let examples/internal/probes check the part, too, so that the log has the
 // cause when an alert fires.
@@ -27,6 +27,8 @@ func (m *Metrics) Watch(name string, part any) error {
 		figures = append(figures, ofFile(part)...)
 	case *cache.Cache:
 		figures = append(figures, ofCache(part)...)
+	case queue:
+		figures = append(figures, queueCollector{part})
 	}
 	for _, c := range figures {
 		if err := registry.Register(c); err != nil {

@@ -104,15 +104,18 @@ func TestAlertsAndMetrics(t *testing.T) {
 	m, exposition := watched(t, new(patient))
 	m.OnResult(t.Context(), "", "", "", deliver.Result{Outcome: deliver.Delivered})
 	m.OnChange(t.Context(), "", webhookcfg.All(), webhookcfg.DeliveryStatus{}, webhookcfg.DeliveryStatus{State: "stopped"})
+	if err := m.Watch("queue", new(fakeQueue)); err != nil {
+		t.Fatal(err)
+	}
 	do(t, serve(t, newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = m.OnEvent })))
 	exported := strings.Join(scrape(t, exposition, "webhook_"), "\n")
-	for _, file := range []string{"alerts.yml", "alerts_test.yml"} {
+	for _, file := range []string{"alerts.yml", "alerts_test.yml", "RUNBOOK.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := regexp.MustCompile(`\bwebhook_[a-z_]+`).FindAllString(string(text), -1)
-		if len(names) < 10 {
+		names := regexp.MustCompile(`\bwebhook_(?:cache|configuration|delivery|file|healthy|queue)[a-z_]*`).FindAllString(string(text), -1)
+		if len(names) < 5 {
 			t.Errorf("%s: %q", file, names)
 		}
 		for _, name := range names {
@@ -120,5 +123,27 @@ func TestAlertsAndMetrics(t *testing.T) {
 				t.Errorf("%s: no metric %s", file, name)
 			}
 		}
+	}
+}
+
+// TestRunbook: each alert has a section that says what to do.
+func TestRunbook(t *testing.T) {
+	rules, err := os.ReadFile("alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runbook, err := os.ReadFile("RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alerts, sections []string
+	for _, found := range regexp.MustCompile(`(?m)- alert: (\w+)$`).FindAllStringSubmatch(string(rules), -1) {
+		alerts = append(alerts, found[1])
+	}
+	for _, found := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(runbook), -1) {
+		sections = append(sections, found[1])
+	}
+	if diff := cmp.Diff(alerts, sections); diff != "" || len(alerts) < 10 {
+		t.Errorf("alerts and sections of the runbook: -want +got:\n%s", diff)
 	}
 }
