@@ -99,8 +99,11 @@ func (a *Attempt) request(caller context.Context) Result {
 	if err != nil {
 		return unavailable(err)
 	}
-	if err := caller.Err(); err != nil {
-		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	if err := s.options.prepare(ctx, a.client, a.entity, target, a.message, req); err != nil {
+		return unavailable(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(fmt.Errorf("deliver: context before the request: %w", err))
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -62,6 +63,22 @@ type Options struct {
 
 	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg".
 	UserAgent string
+
+	// Prepare adds fields to the header of a request, for each attempt and each test, after the
+	// request was signed. Examples are a second signature that your receivers know from before,
+	// trace context, or the WebHook-Request-Origin of [egress.Handshake]. The entity is "" for a
+	// test of the base.
+	//
+	// Prepare gets a copy of the message and of the request, and only the copy's Header is sent.
+	// If Prepare returns an error, panics, or changes anything that isn't its own, nothing is
+	// sent, and the message is deferred with [ReasonUnavailable] and an error that says why. Its
+	// own are all fields but webhook-id, webhook-timestamp, webhook-signature and those of the
+	// connection, such as Connection, Content-Length, Expect or Proxy-Authorization.
+	//
+	// Prepare must be safe for concurrent use, and return soon after ctx ends, which is after
+	// Timeout at the latest. The attempt waits for it and keeps its slots. If nil, nothing is
+	// added.
+	Prepare func(ctx context.Context, client, entity string, m Message, r *http.Request) error
 
 	// OnResult is called at the end of each Send with its result, for metrics and logs. The
 	// id is the message's. It must be safe for concurrent use, and Send waits for it. If nil,
