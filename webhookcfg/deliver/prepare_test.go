@@ -8,12 +8,17 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 type prepare = func(ctx context.Context, client, entity string, m deliver.Message, r *http.Request) error
@@ -201,4 +206,62 @@ func TestPrepareHangs(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 	})
+}
+
+// TestWebHookOrigin: a receiver that insists on the abuse protection of the CloudEvents webhook
+// specification gives its consent when a client sets its URL, and gets the origin with each
+// notification and test. One that doesn't consent can't be set.
+func TestWebHookOrigin(t *testing.T) {
+	const origin, id, secret = "modules.example.com", "acme", "a secret of acme"
+	allowed := origin
+	r := newReceiver(t, false, func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case !slices.Equal(req.Header.Values("WebHook-Request-Origin"), []string{origin}):
+			w.WriteHeader(http.StatusForbidden)
+		case req.Method == http.MethodOptions:
+			w.Header().Set("WebHook-Allowed-Origin", allowed)
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	consent, err := egress.Handshake(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prober, err := policy().Prober(&egress.ProberOptions{HTTPProbe: consent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.NewMemory()
+	server := hooktest.Serve(t, hooktest.NewHandler(t, st, hooktest.NewVerifier(t, id, secret), &webhookcfg.Options{Policy: policy(), Prober: prober}))
+	set := func(path string) int {
+		t.Helper()
+		body := strings.NewReader(`{"webhook_url":"` + r.URL + path + `"}`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/api/v1/configure/configure-webhook", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(id, secret)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := set(secretPath); got != http.StatusOK {
+		t.Fatalf("set: status %d", got)
+	}
+	allowed = "other.example.com"
+	if got := set("/another"); got != http.StatusBadRequest {
+		t.Errorf("set without consent: status %d", got)
+	}
+
+	keys := keyring{deliver.GenerateKey()}
+	silent := newSender(t, st, keys, nil)
+	check(t, "without the origin", silent.Send(t.Context(), id, "e1", message), deliver.Failed, deliver.ReasonStatus)
+	s := newSender(t, st, keys, &deliver.Options{Prepare: setting("WebHook-Request-Origin", origin)})
+	check(t, "notification", s.Send(t.Context(), id, "e1", message), deliver.Delivered, "")
+	check(t, "test", s.Test(t.Context(), id, "", message), deliver.Delivered, "")
 }

@@ -63,7 +63,8 @@ var errNoConsent = errors.New("egress: origin not allowed by the receiver")
 // ignored, as the specification requires. The rest of that section isn't supported: a
 // receiver can't negotiate a rate, or consent by callback.
 //
-// Your notifications must carry WebHook-Request-Origin, too.
+// Your notifications must carry WebHook-Request-Origin, too. Add it in the option Prepare of
+// package deliver, whose example shows both ends.
 func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
 		return nil, fmt.Errorf("egress: invalid origin %q: not a host name", origin)
