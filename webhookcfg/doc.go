@@ -124,21 +124,8 @@
 // only its owner can read the whole URL, with GET. Logs, errors, events and panics never
 // contain a client's secret either, unless a client sends it as its id.
 //
-// # Shared tables
-//
-// Your clients share these tables, which have a limited size. When a table with a star is
-// full, it evicts a row of the client or network with the most rows, so nobody can displace
-// the rows of others. The tables without a star evict the least recently used row.
-//
-//	auth.Throttle     Size *         failures of an id from a source
-//	                  Size *         failures of a source
-//	                  Size           failures of a /48 or an IPv4 address, and of an id: one row each
-//	                  Size *         sources that an id has signed in from
-//	auth.Cache        Size *         credentials that signed in
-//	egress.Prober     10,000         recent probes: one row for each client
-//	deliver.Sender    10,000 *       receivers that failed or asked for a pause
-//	deliver.Health    MaxWebhooks *  records of deliveries
-//	cache.Cache       MaxBytes *     clients and entities
+// Whatever your clients share, such as tables and connections, has a bound, and no client can
+// take the room of the others.
 //
 // # Compatibility
 //
