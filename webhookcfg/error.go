@@ -10,43 +10,44 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// code is the error code of a response, and a row of errorTable.
-type code uint8
-
-const (
-	codeInvalidRequest code = iota
-	codeInvalidWebhookURL
-	codeWebhookUnreachable
-	codeInvalidClient
-	codeAllRefused
-	codeNotFound
-	codeUnknownEntity
-	codeMethodNotAllowed
-	codeRequestTooLarge
-	codeUnsupportedMediaType
-	codeTooManyRequests
-	codeServerError
-	codeTemporarilyUnavailable
-)
-
-// errorTable holds the status and the name of each error code.
-var errorTable = [...]struct {
+// code is the error code of a response, with its status.
+type code struct {
 	status int
 	name   string
-}{
-	codeInvalidRequest:         {400, "invalid_request"},
-	codeInvalidWebhookURL:      {400, "invalid_webhook_url"},
-	codeWebhookUnreachable:     {400, "webhook_unreachable"},
-	codeInvalidClient:          {401, "invalid_client"},
-	codeAllRefused:             {403, "all_refused"},
-	codeNotFound:               {404, "not_found"},
-	codeUnknownEntity:          {404, "unknown_entity"},
-	codeMethodNotAllowed:       {405, "method_not_allowed"},
-	codeRequestTooLarge:        {413, "request_too_large"},
-	codeUnsupportedMediaType:   {415, "unsupported_media_type"},
-	codeTooManyRequests:        {429, "too_many_requests"},
-	codeServerError:            {500, "server_error"},
-	codeTemporarilyUnavailable: {503, "temporarily_unavailable"},
+}
+
+// The error codes of the contract.
+var (
+	codeInvalidRequest         = code{400, "invalid_request"}
+	codeInvalidWebhookURL      = code{400, "invalid_webhook_url"}
+	codeWebhookUnreachable     = code{400, "webhook_unreachable"}
+	codeInvalidClient          = code{401, "invalid_client"}
+	codeAllRefused             = code{403, "all_refused"}
+	codeNotFound               = code{404, "not_found"}
+	codeUnknownEntity          = code{404, "unknown_entity"}
+	codeMethodNotAllowed       = code{405, "method_not_allowed"}
+	codeRequestTooLarge        = code{413, "request_too_large"}
+	codeUnsupportedMediaType   = code{415, "unsupported_media_type"}
+	codeTooManyRequests        = code{429, "too_many_requests"}
+	codeServerError            = code{500, "server_error"}
+	codeTemporarilyUnavailable = code{503, "temporarily_unavailable"}
+)
+
+// codes are all of them.
+var codes = []code{
+	codeInvalidRequest,
+	codeInvalidWebhookURL,
+	codeWebhookUnreachable,
+	codeInvalidClient,
+	codeAllRefused,
+	codeNotFound,
+	codeUnknownEntity,
+	codeMethodNotAllowed,
+	codeRequestTooLarge,
+	codeUnsupportedMediaType,
+	codeTooManyRequests,
+	codeServerError,
+	codeTemporarilyUnavailable,
 }
 
 // apiError is an error, and the response that it gets.
@@ -62,8 +63,6 @@ type apiError struct {
 	// allow is the Allow field of a 405.
 	allow string
 }
-
-func (e *apiError) status() int { return errorTable[e.code].status }
 
 // invalidRequest is the error of a request that breaks a rule.
 func invalidRequest(rule string) *apiError {
@@ -151,7 +150,7 @@ type Error struct {
 
 // newError returns the error for the host's code, with the cause as the event shows it.
 func (h *Handler) newError(e *apiError, cause error) *Error {
-	public := &Error{Status: e.status(), Code: errorTable[e.code].name, Description: e.description, RetryAfter: e.retryAfter, cause: cause, allow: e.allow}
+	public := &Error{Status: e.code.status, Code: e.code.name, Description: e.description, RetryAfter: e.retryAfter, cause: cause, allow: e.allow}
 	if e.code == codeInvalidClient {
 		public.challenge = h.challenge
 	}

@@ -19,7 +19,7 @@ func (h *Handler) Routes() []Route {
 // ErrorTable returns the table of errors: the status of each name.
 func ErrorTable() map[string]int {
 	table := make(map[string]int)
-	for _, row := range errorTable {
+	for _, row := range codes {
 		table[row.name] = row.status
 	}
 	return table

@@ -53,7 +53,7 @@ func (o *operation) recordOutcome(e *apiError) {
 		return
 	}
 	o.event.Err = o.redactedError(e.cause) // first, since the cause's Error method may panic
-	o.event.Status, o.event.Code, o.event.Description = e.status(), errorTable[e.code].name, e.description
+	o.event.Status, o.event.Code, o.event.Description = e.code.status, e.code.name, e.description
 }
 
 // signIn asks the verifier which client the credentials sign in.
