@@ -15,8 +15,9 @@ import (
 // scheme, host and port only, and it never contains a client's secret, unless a caller sent
 // the secret as its id. See PresentedID.
 type Event struct {
-	// Operation is "set", "unset", "read" or "list", or "sign_in" for a call of
-	// [Handler.SignIn].
+	// Operation is "set", "unset", "read" or "list". For calls from Go, it can also be
+	// "sign_in", "notifications" or "send_again", as for [Handler.SignIn],
+	// [Handler.Notifications] and [Handler.SendAgain].
 	Operation string
 	// Client is the client that signed in. It's "" if nobody did.
 	Client string
@@ -79,7 +80,7 @@ func (e *Event) level(ctx context.Context) slog.Level {
 		return slog.LevelWarn
 	case e.Status < http.StatusBadRequest && e.Err != nil:
 		return slog.LevelWarn
-	case e.Status < http.StatusBadRequest && e.Operation != opSet && e.Operation != opUnset:
+	case e.Status < http.StatusBadRequest && e.Operation != opSet && e.Operation != opUnset && e.Operation != opSendAgain:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

@@ -9,13 +9,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The operations, as in [Event]. Only a [Handler.SignIn] is a sign_in.
+// The operations, as in [Event]. The last three are for calls from Go only.
 const (
 	opSet    = "set"
 	opUnset  = "unset"
 	opRead   = "read"
 	opList   = "list"
 	opSignIn = "sign_in"
+
+	opNotifications = "notifications"
+	opSendAgain     = "send_again"
 )
 
 // operation is an operation for a client. A request asked for it, or a call from Go.

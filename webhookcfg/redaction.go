@@ -34,9 +34,14 @@ func appendTypes(types []string, err error) []string {
 }
 
 // redacted removes secrets from a text of another package, such as a driver that quotes its
-// arguments: the client's secret, the token that holds it, and the path and query of the URL.
+// arguments: the client's secret, the token that holds it, and the path and query of the URL,
+// or of any URL if we don't know it.
 func (o *operation) redacted(text string) string {
-	return redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
+	text = redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
+	if o.url.IsZero() {
+		text = redact.URLs(text)
+	}
+	return text
 }
 
 func (o *operation) redactedError(err error) error {

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,13 @@ func Text(text string, secrets []string, whole, shown string) string {
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }
+
+// anyURL finds URLs in texts: the part that may be seen, and the rest.
+var anyURL = regexp.MustCompile(`(?i)(https?://)(?:[^\s"/?#@]*@)?([^\s"/?#]*)[/?#][^\s"]*`)
+
+// URLs returns a text in which every http and https URL shows only scheme, host and port. Use
+// it after [Text], for URLs that you don't know.
+func URLs(text string) string { return anyURL.ReplaceAllString(text, "$1$2/[path]") }
 
 type replacement struct{ old, new string }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -45,9 +44,6 @@ func (v *visit) panicked(where string, value any) error {
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
-// anyURL finds URLs in texts: the part that may be seen, and the rest.
-var anyURL = regexp.MustCompile(`(?i)(https?://)(?:[^\s"/?#@]*@)?([^\s"/?#]*)[/?#][^\s"]*`)
-
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
 func (v *visit) redacted(text string, url egress.URL) string {
@@ -58,8 +54,7 @@ func (v *visit) redacted(text string, url egress.URL) string {
 	for _, cookie := range v.r.Cookies() {
 		secrets = append(secrets, cookie.Value)
 	}
-	text = redact.Text(text, secrets, url.Reveal(), url.String())
-	return anyURL.ReplaceAllString(text, "$1$2/[path]")
+	return redact.URLs(redact.Text(text, secrets, url.Reveal(), url.String()))
 }
 
 // log logs an error of the service, unless the person has gone away.

@@ -1,0 +1,275 @@
+package webhookcfg_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/google/go-cmp/cmp"
+)
+
+// queue is a NotificationQueue that records its calls.
+type queue struct {
+	fault func(ctx context.Context) error
+	page  webhookcfg.NotificationPage
+	calls []string
+}
+
+func (q *queue) call(ctx context.Context, format string, args ...any) error {
+	if _, ok := ctx.Deadline(); !ok {
+		return errors.New("the call has no deadline")
+	}
+	q.calls = append(q.calls, fmt.Sprintf(format, args...))
+	if q.fault != nil {
+		return q.fault(ctx)
+	}
+	return nil
+}
+
+func (q *queue) Notifications(ctx context.Context, client string, query webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
+	err := q.call(ctx, "list %s %+v", client, query)
+	page := q.page
+	page.Notifications = slices.Clone(page.Notifications)
+	return page, err
+}
+
+func (q *queue) Notification(ctx context.Context, client, id string) (webhookcfg.Notification, error) {
+	err := q.call(ctx, "read %s %s", client, id)
+	for _, n := range q.page.Notifications {
+		if n.ID == id {
+			return n, err
+		}
+	}
+	return webhookcfg.Notification{}, errors.Join(err, webhookcfg.ErrNoNotification)
+}
+
+func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) error {
+	return q.call(ctx, "again %s %s %s", client, s.ID, s.Scope)
+}
+
+func (q *queue) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
+	return webhookcfg.SendAgainPlan{Count: 7}, q.call(ctx, "plan %s %s", client, s.Scope)
+}
+
+// queueCalls makes each call of a NotificationQueue through a handler.
+var queueCalls = map[string]func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error{
+	"list": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
+		_, err := q.Notifications(ctx, client, webhookcfg.NotificationQuery{Limit: 10})
+		return err
+	},
+	"read": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
+		_, err := q.Notification(ctx, client, "m1")
+		return err
+	},
+	"plan": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
+		_, err := q.PlanSendAgain(ctx, client, webhookcfg.Selection{Scope: webhookcfg.All()})
+		return err
+	},
+	"again": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
+		return q.SendAgain(ctx, client, webhookcfg.Selection{ID: "m1"})
+	},
+}
+
+func notificationOptions(q webhookcfg.NotificationQueue) *webhookcfg.Options {
+	o := options()
+	o.Notifications = q
+	return o
+}
+
+// TestNotificationGuards: a queue that fails, hangs, panics, asks to wait, knows nothing or
+// quotes a URL gets the same response as a store, and its text in the record is redacted.
+func TestNotificationGuards(t *testing.T) {
+	const token = "https://hooks.example.com/t0ken?key=v4lue"
+	tests := []struct {
+		name  string
+		fault func(ctx context.Context) error
+		want  int
+		cause error
+	}{
+		{"fails", func(context.Context) error { return fmt.Errorf("%w: POST %s", errBroken, token) }, 503, errBroken},
+		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 503, context.DeadlineExceeded},
+		{"panics", func(context.Context) error { panic(token) }, 500, nil},
+		{"asks to wait", func(context.Context) error { return retryError{1500 * time.Millisecond} }, 429, retryError{1500 * time.Millisecond}},
+		{"finds nothing", func(context.Context) error { return fmt.Errorf("%w: %s", webhookcfg.ErrNoNotification, token) }, 404, webhookcfg.ErrNoNotification},
+		{"refuses the cursor", func(context.Context) error { return webhookcfg.ErrInvalidArgument }, 400, webhookcfg.ErrInvalidArgument},
+	}
+	for _, tt := range tests {
+		for name, call := range queueCalls {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var records bytes.Buffer
+					var event webhookcfg.Event
+					o := notificationOptions(&queue{fault: tt.fault, page: webhookcfg.NotificationPage{Notifications: []webhookcfg.Notification{{ID: "m1", State: "waiting"}}}})
+					o.Logger, o.OnEvent = slog.New(slog.NewTextHandler(&records, nil)), eventInto(&event)
+					start := time.Now()
+					err := call(t.Context(), newHandler(t, newRecorder(), o), "acme")
+					var e *webhookcfg.Error
+					if !errors.As(err, &e) || e.Status != tt.want || event.Status != tt.want || tt.cause != nil && !errors.Is(err, tt.cause) {
+						t.Fatalf("got %v, event %+v, want status %d", err, event, tt.want)
+					}
+					if text := records.String() + err.Error() + fmt.Sprintf("%+v", event); strings.Contains(text, "t0ken") || strings.Contains(text, "v4lue") {
+						t.Errorf("the record shows the URL: %s", text)
+					}
+					if took := time.Since(start); took > 10*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					if event.Client != "acme" {
+						t.Errorf("the event is for the client %q", event.Client)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestNotificationEvents: a look is a record of level Debug, a plan none, and sending again is
+// one of level Info, with the actor.
+func TestNotificationEvents(t *testing.T) {
+	want := map[string]string{"list": "DEBUG notifications", "read": "DEBUG notifications", "plan": "", "again": "INFO send_again"}
+	for name, call := range queueCalls {
+		var records bytes.Buffer
+		o := notificationOptions(&queue{page: webhookcfg.NotificationPage{Notifications: []webhookcfg.Notification{{ID: "m1", State: "waiting"}}}})
+		o.Logger = slog.New(slog.NewTextHandler(&records, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if !slices.Contains([]string{"level", "operation", "actor", "client"}, a.Key) {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		if err := call(webhookcfg.ContextWithActor(t.Context(), "ann"), newHandler(t, newRecorder(), o), "acme"); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.TrimSpace(records.String())
+		level, operation, _ := strings.Cut(want[name], " ")
+		line := fmt.Sprintf("level=%s operation=%s client=acme actor=ann", level, operation)
+		if want[name] == "" {
+			line = ""
+		}
+		if got != line {
+			t.Errorf("%s: got %q, want %q", name, got, line)
+		}
+	}
+}
+
+// TestNotificationArguments: an invalid argument never reaches the queue.
+func TestNotificationArguments(t *testing.T) {
+	ctx, q := t.Context(), &queue{}
+	h := newHandler(t, newRecorder(), notificationOptions(q))
+	list := func(client string, query webhookcfg.NotificationQuery) error {
+		_, err := h.Notifications(ctx, client, query)
+		return err
+	}
+	read := func(id string) error {
+		_, err := h.Notification(ctx, "acme", id)
+		return err
+	}
+	plan := func(s webhookcfg.Selection) error {
+		_, err := h.PlanSendAgain(ctx, "acme", s)
+		return err
+	}
+	e1 := webhookcfg.Entity("e1")
+	tests := map[string]struct {
+		err  error
+		want int
+	}{
+		"no client":            {list("", webhookcfg.NotificationQuery{Limit: 1}), 500},
+		"no limit":             {list("acme", webhookcfg.NotificationQuery{}), 500},
+		"large limit":          {list("acme", webhookcfg.NotificationQuery{Limit: 1001}), 500},
+		"entity":               {list("acme", webhookcfg.NotificationQuery{Entity: "e*", Limit: 1}), 400},
+		"state":                {list("acme", webhookcfg.NotificationQuery{State: "Waiting", Limit: 1}), 400},
+		"long cursor":          {list("acme", webhookcfg.NotificationQuery{After: strings.Repeat("a", 2049), Limit: 1}), 400},
+		"no ID":                {read(""), 404},
+		"long ID":              {read(strings.Repeat("a", 257)), 404},
+		"control character":    {read("m\x00"), 404},
+		"empty selection":      {h.SendAgain(ctx, "acme", webhookcfg.Selection{}), 500},
+		"ID and scope":         {h.SendAgain(ctx, "acme", webhookcfg.Selection{ID: "m1", Scope: e1}), 500},
+		"malformed ID":         {h.SendAgain(ctx, "acme", webhookcfg.Selection{ID: "ü"}), 404},
+		"malformed entity":     {h.SendAgain(ctx, "acme", webhookcfg.Selection{Scope: webhookcfg.Entity("..")}), 400},
+		"send again, nobody":   {h.SendAgain(ctx, "\x00", webhookcfg.Selection{Scope: e1}), 500},
+		"plan of one":          {plan(webhookcfg.Selection{ID: "m1"}), 500},
+		"plan of nothing":      {plan(webhookcfg.Selection{}), 500},
+		"plan of a bad entity": {plan(webhookcfg.Selection{Scope: webhookcfg.Entity("a/b")}), 400},
+	}
+	for name, tt := range tests {
+		var e *webhookcfg.Error
+		if !errors.As(tt.err, &e) || e.Status != tt.want {
+			t.Errorf("%s: got %v, want status %d", name, tt.err, tt.want)
+		}
+	}
+	if len(q.calls) > 0 {
+		t.Errorf("calls: %q", q.calls)
+	}
+	off := newHandler(t, newRecorder(), options())
+	for name, call := range queueCalls {
+		if err := call(ctx, off, "acme"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s without a queue: %v", name, err)
+		}
+	}
+}
+
+// TestNotificationWords: only listed words reach a client, no more notifications than it asked
+// for, and no body unless the host shows bodies.
+func TestNotificationWords(t *testing.T) {
+	states, reasons := webhookcfg.NotificationWords()
+	_, delivery := webhookcfg.DeliveryWords()
+	if diff := cmp.Diff(append(delivery, "no_webhook", "stopped"), reasons); diff != "" {
+		t.Errorf("reasons: -want +got:\n%s", diff)
+	}
+	q := &queue{}
+	h := newHandler(t, newRecorder(), notificationOptions(q))
+	ask := func(n webhookcfg.Notification) int {
+		n.ID = "m1"
+		q.page.Notifications = []webhookcfg.Notification{n}
+		var list, read *webhookcfg.Error
+		_, listErr := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Limit: 1})
+		_, readErr := h.Notification(t.Context(), "acme", "m1")
+		isListError, isReadError := errors.As(listErr, &list), errors.As(readErr, &read)
+		switch {
+		case isListError != isReadError:
+			t.Errorf("%+v: list %v, read %v", n, listErr, readErr)
+		case isListError:
+			return list.Status
+		}
+		return http.StatusOK
+	}
+	for _, word := range slices.Concat(states, reasons, []string{"", "given up", "Delivered", "timeout", "policy", "message", "503", "gone\n"}) {
+		wantState, wantReason := 500, 500
+		if slices.Contains(states, word) {
+			wantState = 200
+		}
+		if word == "" || slices.Contains(reasons, word) {
+			wantReason = 200
+		}
+		if got := ask(webhookcfg.Notification{State: word}); got != wantState {
+			t.Errorf("state %q: got %d, want %d", word, got, wantState)
+		}
+		if got := ask(webhookcfg.Notification{State: "dropped", Reason: word}); got != wantReason {
+			t.Errorf("reason %q: got %d, want %d", word, got, wantReason)
+		}
+		if got := ask(webhookcfg.Notification{State: "waiting", History: []webhookcfg.NotificationAttempt{{}, {Reason: word}}}); got != wantReason {
+			t.Errorf("reason %q of an attempt: got %d, want %d", word, got, wantReason)
+		}
+	}
+
+	q.page.Notifications = make([]webhookcfg.Notification, 2)
+	if _, err := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Limit: 1}); err == nil {
+		t.Error("two notifications, although the limit is one")
+	}
+	with := notificationOptions(q)
+	with.NotificationBodies = true
+	for want, h := range map[string]*webhookcfg.Handler{"": h, "text/plain body": newHandler(t, newRecorder(), with)} {
+		q.page.Notifications = []webhookcfg.Notification{{ID: "m1", State: "delivered", ContentType: "text/plain", Body: []byte(" body")}}
+		n, err := h.Notification(t.Context(), "acme", "m1")
+		if got := n.ContentType + string(n.Body); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+}
