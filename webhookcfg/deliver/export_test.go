@@ -10,9 +10,6 @@ import (
 // Signatures is the value of the field webhook-signature.
 var Signatures = signatures
 
-// Hostport is the key of the limits of a receiver.
-var Hostport = hostport
-
 // UnderWay returns the number of clients and receivers with attempts under way.
 func (s *Sender) UnderWay() int {
 	s.limiter.mu.Lock()

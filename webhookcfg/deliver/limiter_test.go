@@ -137,31 +137,3 @@ func TestLimitsPanic(t *testing.T) {
 	panics = false
 	check(t, "after", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 }
-
-func TestHostport(t *testing.T) {
-	for _, same := range [][]string{
-		{"https://example.com/a", "https://example.com:443/b", "HTTPS://EXAMPLE.com?c"},
-		{"http://example.com", "http://example.com:80"},
-		{"https://example.com:8443/", "https://Example.Com:8443/x"},
-		{
-			"https://[2001:DB8::1]/", "https://[2001:db8::1]:443/", "https://[2001:db8:0::0:1]/", "https://[2001:0db8::0001]/",
-			"https://[2001:db8:0:0:0:0:0:1]/", "https://[2001:db8::0.0.0.1]/",
-		},
-		{"https://192.0.2.1", "https://[::ffff:192.0.2.1]/", "https://[::ffff:c000:201]:443/"},
-	} {
-		for _, url := range same[1:] {
-			if got, want := deliver.Hostport(egress.NewURL(url)), deliver.Hostport(egress.NewURL(same[0])); got != want {
-				t.Errorf("%s: %s, want %s", url, got, want)
-			}
-		}
-	}
-	for _, different := range [][2]string{
-		{"https://example.com", "http://example.com"},
-		{"https://example.com", "https://example.com:8443"},
-		{"https://example.com", "https://www.example.com"},
-	} {
-		if a, b := deliver.Hostport(egress.NewURL(different[0])), deliver.Hostport(egress.NewURL(different[1])); a == b {
-			t.Errorf("%v: both are %s", different, a)
-		}
-	}
-}

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -301,23 +298,8 @@ var (
 )
 
 // hostport returns the host and port of a URL that the policy allows, with the port even if
-// it's the default one. Names are in lower case, and an address is always spelled the same.
+// it's the default one.
 func hostport(target egress.URL) string {
-	u, err := url.Parse(target.Reveal())
-	if err != nil {
-		return "" // no policy allows it
-	}
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == "https":
-		port = "443"
-	default:
-		port = "80"
-	}
-	host := strings.ToLower(u.Hostname())
-	if addr, err := netip.ParseAddr(host); err == nil {
-		host = addr.Unmap().String()
-	}
-	return net.JoinHostPort(host, port)
+	_, hostport, _ := strings.Cut(target.Origin(), "://")
+	return hostport
 }

@@ -105,7 +105,14 @@ func (p *Policy) parseAddress(ctx context.Context, network, address string) (des
 	if err != nil {
 		return destination{}, err
 	}
-	return p.checkDestination(ctx, destination{host: host, port: number}, strings.Contains(host, ":"))
+	to, err := destination{port: number}.at(host, strings.Contains(host, ":"))
+	if err == nil {
+		err = p.checkDestination(ctx, to)
+	}
+	if err != nil {
+		return destination{}, err
+	}
+	return to, nil
 }
 
 // dialAddrs tries the addresses in the resolver's order, and gives each its share of the time

@@ -47,6 +47,18 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 	if err := p.checkScheme(u.Scheme); err != nil {
 		return destination{}, err
 	}
+	to, err := destinationOf(u)
+	if err == nil {
+		err = p.checkDestination(ctx, to)
+	}
+	if err != nil {
+		return destination{}, err
+	}
+	return to, nil
+}
+
+// destinationOf returns the host and port of an http or https URL.
+func destinationOf(u *url.URL) (destination, error) {
 	switch {
 	case u.User != nil:
 		return destination{}, errUserinfo
@@ -60,7 +72,6 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 		to.port = 443
 	}
 	host, rest, bracketed := cutHost(u.Host)
-	to.host = host
 	if rest != "" {
 		port, err := parsePort(rest)
 		if err != nil {
@@ -68,7 +79,20 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 		}
 		to.port = port
 	}
-	return p.checkDestination(ctx, to, bracketed)
+	return to.at(host, bracketed)
+}
+
+// at returns the destination with a host, which was in brackets or not.
+func (d destination) at(host string, bracketed bool) (destination, error) {
+	addr, err := parseHost(host, bracketed)
+	if err != nil {
+		return destination{}, err
+	}
+	if addr.Zone() != "" { // which Unmap would remove
+		return destination{}, errZone
+	}
+	d.host, d.addr = host, addr.Unmap()
+	return d, nil
 }
 
 // checkBytes applies the rules for the text as a whole before we parse it. They exclude
@@ -102,26 +126,16 @@ func (p *Policy) checkScheme(scheme string) error {
 	}
 }
 
-// checkDestination applies the rules for host and port. It returns the destination, with the
-// address if the host is a literal one. bracketed says that the host was in brackets.
-func (p *Policy) checkDestination(ctx context.Context, to destination, bracketed bool) (destination, error) {
-	addr, err := parseHost(to.host, bracketed)
-	switch {
-	case err != nil:
-		return destination{}, err
-	case addr.IsValid():
-		err = p.checkAddr(ctx, addr)
-	case isLocalhost(to.host) && !p.allowsLoopback():
-		err = errLocalhost
+// checkDestination applies the rules for host and port.
+func (p *Policy) checkDestination(ctx context.Context, to destination) error {
+	if to.addr.IsValid() {
+		if err := p.checkAddr(ctx, to.addr); err != nil {
+			return err
+		}
+	} else if isLocalhost(to.host) && !p.allowsLoopback() {
+		return errLocalhost
 	}
-	if err == nil {
-		err = p.checkPort(to.port)
-	}
-	if err != nil {
-		return destination{}, err
-	}
-	to.addr = addr.Unmap()
-	return to, nil
+	return p.checkPort(to.port)
 }
 
 // cutHost splits an authority without userinfo into the host, without brackets, and the rest,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
@@ -35,6 +36,25 @@ func (u URL) IsZero() bool { return u.text.IsZero() }
 
 // Equal reports whether u and other have the same text, byte for byte.
 func (u URL) Equal(other URL) bool { return u.Reveal() == other.Reveal() }
+
+// Origin returns scheme, host and port in their canonical form, such as
+// "https://example.com:443": a name is in lower case, an address is always spelled the same, and
+// the port is there even if it's the default one. So two URLs of one server have the same
+// origin. It's "" if no policy allows the URL.
+func (u URL) Origin() string {
+	if checkBytes(u.Reveal()) != nil {
+		return ""
+	}
+	parsed, err := url.Parse(u.Reveal())
+	if err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return ""
+	}
+	to, err := destinationOf(parsed)
+	if err != nil {
+		return ""
+	}
+	return parsed.Scheme + "://" + to.String()
+}
 
 // String returns scheme, host and port, such as "https://example.com:8443". It returns "" for
 // the zero URL, and "redacted" if the text doesn't start like an http or https URL with a

@@ -151,3 +151,50 @@ func TestURLEqual(t *testing.T) {
 		t.Error("URLs can be compared with ==, which compares pointers")
 	}
 }
+
+// TestOrigin: URLs of one server have one origin, and others have another.
+func TestOrigin(t *testing.T) {
+	for _, same := range [][]string{
+		{"https://example.com/a", "https://example.com:443/b", "HTTPS://EXAMPLE.com?c"},
+		{"http://example.com", "http://example.com:80"},
+		{"https://example.com:8443/", "https://Example.Com:8443/x"},
+		{
+			"https://[2001:DB8::1]/", "https://[2001:db8::1]:443/", "https://[2001:db8:0::0:1]/", "https://[2001:0db8::0001]/",
+			"https://[2001:db8:0:0:0:0:0:1]/", "https://[2001:db8::0.0.0.1]/",
+		},
+		{"https://192.0.2.1", "https://[::ffff:192.0.2.1]/", "https://[::ffff:c000:201]:443/"},
+	} {
+		for _, url := range same[1:] {
+			if got, want := egress.NewURL(url).Origin(), egress.NewURL(same[0]).Origin(); got != want || got == "" {
+				t.Errorf("%s: %q, want %q", url, got, want)
+			}
+		}
+	}
+	for _, different := range [][2]string{
+		{"https://example.com", "http://example.com"},
+		{"https://example.com", "https://example.com:8443"},
+		{"https://example.com", "https://www.example.com"},
+	} {
+		if a, b := egress.NewURL(different[0]).Origin(), egress.NewURL(different[1]).Origin(); a == b {
+			t.Errorf("%v: both are %s", different, a)
+		}
+	}
+	for url, want := range map[string]string{
+		"https://Example.com/hooks?token=abc": "https://example.com:443",
+		"http://[2001:DB8::1]:8080":           "http://[2001:db8::1]:8080",
+		"https://[::ffff:192.0.2.1]":          "https://192.0.2.1:443",
+		"":                                    "",
+		"example.com":                         "",
+		"ftp://example.com":                   "",
+		"https://user@example.com":            "",
+		"https://example.com:0443":            "",
+		"https://example.com\\@example.org":   "",
+		"https://example.com./":               "",
+		"https://192.0.2.01/":                 "",
+		"https://[fe80::1%25eth0]/":           "",
+	} {
+		if got := egress.NewURL(url).Origin(); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
+		}
+	}
+}
