@@ -21,7 +21,7 @@ import (
 type CacheOptions struct {
 	// TTL is how long a verified credential is remembered. Zero means 5 minutes. Using the
 	// credential doesn't extend that. Until then a revoked credential is still accepted,
-	// unless the verifier's revision changes or you call [Cache.Drop].
+	// unless the verifier's revision changes.
 	TTL time.Duration
 
 	// Size is the maximum number of remembered credentials. Zero means 10,000, which take
@@ -30,8 +30,9 @@ type CacheOptions struct {
 	Size int
 
 	// Revision replaces the verifier's own Revision method. Set it if a wrapper hides that
-	// method: with a [Func] that calls a [File], set it to the File's Revision. If nil, the
-	// verifier's method is used.
+	// method: with a [Func] that calls a [File], set it to the File's Revision. If your
+	// verifier has none, return a number that you raise when you revoke a credential. If nil,
+	// the verifier's method is used.
 	Revision func() uint64
 }
 
@@ -53,8 +54,7 @@ type Cache struct {
 	seed       [sha256.Size]byte
 	clientSeed maphash.Seed
 
-	mu       sync.Mutex // guards drops and verified
-	drops    uint64
+	mu       sync.Mutex // guards verified
 	verified *lru.Map[credentialKey, verification]
 	checks   singleflight.Group[webhookcfg.Client]
 }
@@ -70,15 +70,11 @@ func (k credentialKey) owner() uint64 { return k.client }
 
 // verification is the result of a successful check.
 type verification struct {
-	client  webhookcfg.Client
-	version version
-	until   time.Time
-}
-
-// version identifies the state of the credentials that a result is valid for. Verify reads it
-// before a check and again after it.
-type version struct {
-	revision, drops uint64
+	client webhookcfg.Client
+	// revision is the one that the result is valid for. Verify reads it before a check and
+	// again after it.
+	revision uint64
+	until    time.Time
 }
 
 // NewCache returns a verifier that remembers successful checks of the given one. It keeps a
@@ -89,8 +85,8 @@ type version struct {
 // depends on a tenant in the context, make a cache for each tenant.
 //
 // If the verifier has a method Revision() uint64, as [File] and [Lookup] do, the cache forgets
-// everything when its value changes. With any other verifier, call [Cache.Drop] when you
-// revoke a credential. You can pass nil options.
+// everything when its value changes. With any other verifier, set [CacheOptions.Revision]. You
+// can pass nil options.
 func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cache, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -117,7 +113,7 @@ func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*C
 
 var errNoVerifier = errors.New("auth: no verifier")
 
-// maxChecks bounds the checks of one sign-in while the version changes.
+// maxChecks bounds the checks of one sign-in while the revision changes.
 const maxChecks = 3
 
 const errChanging = redact.Fixed("auth: credentials changed during each of 3 checks")
@@ -130,7 +126,7 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 	credential := c.key(ctx, id, secret)
 	for range maxChecks {
 		found, now := c.lookup(credential)
-		if found.version == now && time.Now().Before(found.until) {
+		if found.revision == now && time.Now().Before(found.until) {
 			return found.client, nil
 		}
 		client, err := c.checks.Do(ctx, sharedCheck(credential.digest, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
@@ -152,25 +148,16 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 	return webhookcfg.Client{}, errChanging
 }
 
-// Drop forgets everything in this process, including the results of checks that are under
-// way. If your verifier has no Revision, call it when you've revoked a credential.
-func (c *Cache) Drop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drops++
-	c.verified.Clear()
-}
-
 // Revision returns the revision of the wrapped verifier, or 0 if it has none.
 func (c *Cache) Revision() uint64 { return c.revision() }
 
-// lookup returns the last success of a credential, if any, and the current version.
-func (c *Cache) lookup(credential credentialKey) (verification, version) {
-	revision := c.revision()
+// lookup returns the last success of a credential, if any, and the current revision.
+func (c *Cache) lookup(credential credentialKey) (v verification, revision uint64) {
+	revision = c.revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, _ := c.verified.Get(credential)
-	return found, version{revision, c.drops}
+	return found, revision
 }
 
 func (c *Cache) record(credential credentialKey, v verification, err error) {
@@ -187,9 +174,8 @@ func (c *Cache) record(credential credentialKey, v verification, err error) {
 // sharedCheck returns the key of a check. Callers with equal keys share it. The key depends
 // on the credentials that they present, never on stored ones: otherwise the shared wait would
 // reveal that an unknown client has no hash.
-func sharedCheck(credential digest, v version) string {
-	key := binary.BigEndian.AppendUint64(credential[:], v.revision)
-	return string(binary.BigEndian.AppendUint64(key, v.drops))
+func sharedCheck(credential digest, revision uint64) string {
+	return string(binary.BigEndian.AppendUint64(credential[:], revision))
 }
 
 // key returns hashes that nobody can compute without the seeds, so the time of a lookup

@@ -261,34 +261,27 @@ func TestCacheChargesRevoked(t *testing.T) {
 // TestRevokedDuringCheck: if a check started before a revocation, none of its callers signs
 // in after it.
 func TestRevokedDuringCheck(t *testing.T) {
-	for name, invalidate := range map[string]func(*atomic.Uint64, *auth.Cache){
-		"revision": func(revision *atomic.Uint64, _ *auth.Cache) { revision.Add(1) },
-		"drop":     func(_ *atomic.Uint64, v *auth.Cache) { v.Drop() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var revision atomic.Uint64
-				var revoked atomic.Bool
-				inner := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
-					refused := revoked.Load()
-					time.Sleep(time.Second)
-					if refused {
-						return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
-					}
-					return webhookcfg.Client{ID: "owner"}, nil
-				})
-				v := mustCache(t, inner, &auth.CacheOptions{Revision: revision.Load})
-				var group sync.WaitGroup
-				for range 3 {
-					group.Go(func() { mustRefuse(t, v, "c", "s") })
-				}
-				synctest.Wait()
-				revoked.Store(true)
-				invalidate(&revision, v)
-				group.Wait()
-			})
+	synctest.Test(t, func(t *testing.T) {
+		var revision atomic.Uint64
+		var revoked atomic.Bool
+		inner := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+			refused := revoked.Load()
+			time.Sleep(time.Second)
+			if refused {
+				return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+			}
+			return webhookcfg.Client{ID: "owner"}, nil
 		})
-	}
+		v := mustCache(t, inner, &auth.CacheOptions{Revision: revision.Load})
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() { mustRefuse(t, v, "c", "s") })
+		}
+		synctest.Wait()
+		revoked.Store(true)
+		revision.Add(1)
+		group.Wait()
+	})
 }
 
 // TestRevisionNeverSettles: Verify returns even if the version changes all the time.
@@ -318,48 +311,41 @@ func TestRevisionThroughAWrapper(t *testing.T) {
 }
 
 func TestCacheIsInvalidated(t *testing.T) {
-	for name, invalidate := range map[string]func(*counted, *auth.Cache){
-		"revision": func(inner *counted, _ *auth.Cache) { inner.revision.Add(1) },
-		"drop":     func(_ *counted, v *auth.Cache) { v.Drop() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				inner := &counted{delay: time.Second}
-				throttled := mustThrottle(t, inner, nil) // forwards the revision
-				v := mustCache(t, throttled, nil)
-				from := from(t, "192.0.2.1")
-				verify := func() {
-					if _, err := v.Verify(from, "c", "s"); err != nil {
-						t.Error(err)
-					}
-				}
-				verify()
-				verify()
-				inner.wantCalls(t, 1)
-				invalidate(inner, v)
-				verify()
-				inner.wantCalls(t, 2)
+	synctest.Test(t, func(t *testing.T) {
+		inner := &counted{delay: time.Second}
+		throttled := mustThrottle(t, inner, nil) // forwards the revision
+		v := mustCache(t, throttled, nil)
+		from := from(t, "192.0.2.1")
+		verify := func() {
+			if _, err := v.Verify(from, "c", "s"); err != nil {
+				t.Error(err)
+			}
+		}
+		verify()
+		verify()
+		inner.wantCalls(t, 1)
+		inner.revision.Add(1)
+		verify()
+		inner.wantCalls(t, 2)
 
-				// A check that was under way is made again.
-				invalidate(inner, v)
-				go verify()
-				synctest.Wait()
-				invalidate(inner, v)
-				time.Sleep(time.Minute)
-				verify()
-				inner.wantCalls(t, 4)
+		// A check that was under way is made again.
+		inner.revision.Add(1)
+		go verify()
+		synctest.Wait()
+		inner.revision.Add(1)
+		time.Sleep(time.Minute)
+		verify()
+		inner.wantCalls(t, 4)
 
-				// Nobody joins an outdated check, but its callers join a new one.
-				invalidate(inner, v)
-				go verify()
-				time.Sleep(time.Second / 2)
-				invalidate(inner, v)
-				verify()
-				synctest.Wait()
-				inner.wantCalls(t, 6)
-			})
-		})
-	}
+		// Nobody joins an outdated check, but its callers join a new one.
+		inner.revision.Add(1)
+		go verify()
+		time.Sleep(time.Second / 2)
+		inner.revision.Add(1)
+		verify()
+		synctest.Wait()
+		inner.wantCalls(t, 6)
+	})
 }
 
 // TestCacheCoalesces: concurrent callers with one credential share a check, whether its

@@ -63,7 +63,7 @@ type LookupOptions struct {
 	// [Lookup.Healthy] returns the error. Its context ends after Poll.
 	//
 	// If it's nil, the Lookup doesn't poll. A cache then accepts a revoked secret for up to
-	// [CacheOptions.TTL] more, unless you call [Cache.Drop] in every process.
+	// [CacheOptions.TTL] more.
 	Revision func(ctx context.Context) (uint64, error)
 
 	// Poll is the time between two calls of Revision. Zero means 2 seconds.
