@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -17,32 +16,20 @@ type advice struct{ when, text string }
 //
 //   - The pool has no limit, or a higher one than the server accepts.
 //   - PostgreSQL: commits don't wait for the disk or for the synchronous standby.
-//     Transactions are read-only. Idle transactions never end. A pooler mixes up the
-//     statements that the driver prepares.
+//     Transactions are read-only. Idle transactions never end.
 //   - MySQL and MariaDB: commits don't wait for the disk or the binary log. A change can wait
 //     for a row for a long time.
 //   - SQLite: commits don't wait for the disk. WAL is off, or busy_timeout isn't set. Erased
 //     webhooks stay readable in the file.
 //
-// Check only sees the settings of the connections that it gets. It finds a pooler by
-// preparing the same statement on two connections. It can't do that if the pool is limited to
-// one, or with a driver such as lib/pq, which keeps a statement only for a moment.
-//
-// Check returns an error if the tables aren't usable or a query fails.
+// Check only sees the settings of the connections that it gets. It returns an error if the
+// tables aren't usable or a query fails.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	warnings, err = s.advise(ctx)
 	return warnings, s.wrapError("check", err, egress.URL{})
 }
 
 func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
-	if s.dialect.Numbered && s.db.Stats().MaxOpenConnections != 1 {
-		switch err := prepareApart(ctx, s.db); {
-		case slices.Contains(mixedUp, s.dialect.code(err)):
-			warnings = append(warnings, poolerAdvice)
-		case err != nil:
-			return nil, err
-		}
-	}
 	if err := s.check(ctx, oldestVersion); err != nil {
 		return warnings, err
 	}
@@ -66,33 +53,4 @@ func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
 		}
 	}
 	return warnings, nil
-}
-
-// mixedUp has the codes for a statement name that the server doesn't know, and for one that
-// it knows already.
-var mixedUp = []string{"26000", "42P05"}
-
-const poolerAdvice = "a pooler in transaction mode gives statements that the driver prepared to other connections, so reads fail at random: " +
-	"with pgx add default_query_exec_mode=exec to the DSN, with lib/pq binary_parameters=yes"
-
-// prepareApart prepares and executes the same statement on two connections in turns. It fails
-// if they share their sessions, as behind a pooler, and the driver keeps statements.
-func prepareApart(ctx context.Context, db *sql.DB) error {
-	var conns [2]*sql.Conn
-	for n := range conns {
-		conn, err := db.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		conns[n] = conn
-	}
-	probe := statement{Text: "SELECT $1::integer", Params: []string{"turn"}}
-	const turns = 8
-	for turn := range turns {
-		if _, err := query(ctx, conns[turn%2], probe, values{"turn": turn}, scanOne[int]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
