@@ -12,7 +12,6 @@ const variable = "WEBHOOKCFG_TEST_STORE"
 func TestAddresses(t *testing.T) {
 	f := newFixture(t)
 	for _, row := range []struct{ address, complaint string }{
-		{"", "a store is file:PATH"},
 		{secret, "a store is file:PATH"},
 		{"oracle:" + secret, "a store is file:PATH"},
 		{"postgres:", "a store is file:PATH"},

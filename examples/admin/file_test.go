@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -259,6 +260,24 @@ func TestUsage(t *testing.T) {
 		{"list", "file:a"},
 	} {
 		f.run(t.Context(), wrongUsage, "", "usage: admin", args...)
+	}
+}
+
+// TestEmptyArgument: an empty argument never means that there is none, so it audits or changes
+// nothing.
+func TestEmptyArgument(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range commands {
+		for n := range strings.Fields(c.arguments) {
+			args := []string{c.name}
+			for i := range n + 1 {
+				args = append(args, map[bool]string{false: f.at("webhooks")}[i == n])
+			}
+			for !c.takes(len(args) - 1) {
+				args = append(args, "x")
+			}
+			f.run(t.Context(), wrongUsage, "", fmt.Sprintf("argument %d of %s is empty", n+1, c.name), args...)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -119,6 +120,10 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	}
 	if s.args = flags.Args(); !c.takes(len(s.args)) {
 		flags.Usage()
+		return wrongUsage
+	}
+	if n := slices.Index(s.args, ""); n >= 0 {
+		fmt.Fprintf(s.stderr, "admin: argument %d of %s is empty, perhaps because a variable isn't set: want %s\n", n+1, c.name, c.arguments)
 		return wrongUsage
 	}
 	code, err := c.action(ctx, s)

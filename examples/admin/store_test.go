@@ -38,7 +38,6 @@ func TestLists(t *testing.T) {
 			f.run(t.Context(), success, "entity e1: base https://example.com since", "", "show", at, "a", "e1")
 			f.run(t.Context(), success, `"source":"base","url":"https://example.com","since":"0001-01-01T00:00:00Z"}`+"\n", "", "show", "-json", at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: none\n", "", "show", at, "nobody", "e1")
-			f.run(t.Context(), failure, "", "invalid argument", "show", at, "", "e1")
 			out := f.output("list", "-urls", at, "a")
 			if !strings.Contains(out, secret) {
 				t.Errorf("-urls shows no URL in full: %s", out)

@@ -90,5 +90,6 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	log.Print("listening on http://127.0.0.1:8080")
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", hooks))
 }

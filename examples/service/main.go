@@ -33,6 +33,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -83,6 +84,9 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	if flags.NArg() > 3 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
+	}
+	if n := slices.Index(flags.Args(), ""); n >= 0 {
+		return cfg, fmt.Errorf("argument %d is empty, perhaps because a variable isn't set", n+1)
 	}
 	if cfg.delivery.Timeout <= 0 {
 		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)

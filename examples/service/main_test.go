@@ -449,6 +449,9 @@ func TestBadArguments(t *testing.T) {
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-after", "yesterday"}, "after"},
+		{"empty command", []string{"-store", there, ""}, "argument 1 is empty"},
+		{"empty client", []string{"-store", there, "replay", ""}, "argument 2 is empty"},
+		{"empty name of a secret", []string{"-store", there, "retire", "acme", ""}, "argument 3 is empty"},
 		{"two entities", []string{"-store", there, "replay", "acme", "e1", "e2"}, `unexpected argument "e2"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
