@@ -1,5 +1,6 @@
-// Command server is a complete service: the handler on a server of its own, with flags for
-// common options, paths for probes, and a graceful shutdown on SIGTERM.
+// Command server is a service of one process: the handler, the page for people and the file
+// store on a server of its own. It ends gracefully on SIGTERM. For many processes, drains and
+// deployments, see examples/service.
 //
 //	go run ./examples/server
 //
@@ -15,7 +16,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -57,12 +57,10 @@ func main() {
 
 // config has the values of the flags.
 type config struct {
-	listen, store, credentials, modules string
-	reads, shared                       bool
-	drain                               time.Duration
-	probe                               webhookcfg.ProbeMode
-	policy                              *egress.Policy
-	proxies                             []netip.Prefix
+	listen, store, credentials string
+	probe                      webhookcfg.ProbeMode
+	policy                     *egress.Policy
+	proxies                    []netip.Prefix
 }
 
 func parse(args []string, stderr io.Writer) (cfg config, err error) {
@@ -71,16 +69,13 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, the program creates a client")
-	flags.StringVar(&cfg.modules, "modules", "", "`file` with the existing entities, one identifier per line; without it, any well-formed identifier exists")
-	flags.BoolVar(&cfg.shared, "shared", false, "accept credentials and a store that the group of the process may access, as Kubernetes mounts volumes")
-	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
-	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
 	probe := flags.String("probe", "warn", "what to do with a URL that can't be reached: enforce (refuse it), warn (accept and log it) or off (don't check)")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
-	allowHTTP := flags.Bool("allow-http", false, "allow http URLs in addition to https")
-	var allowed []netip.Prefix
-	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", appendTo(&allowed))
-	flags.Func("trusted-proxy", "read the addresses of clients from the X-Forwarded-For of proxies in `CIDR`; repeatable", appendTo(&cfg.proxies))
+	flags.Func("trusted-proxy", "read the addresses of clients from the X-Forwarded-For of proxies in `CIDR`; repeatable", func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		cfg.proxies = append(cfg.proxies, prefix)
+		return err
+	})
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
@@ -91,19 +86,8 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	if *dev {
 		cfg.policy = egress.Development()
 	}
-	cfg.policy.AllowHTTP = cfg.policy.AllowHTTP || *allowHTTP
-	cfg.policy.AllowPrefixes = append(cfg.policy.AllowPrefixes, allowed...)
 	cfg.probe, err = probeMode(*probe)
 	return cfg, err
-}
-
-// appendTo parses a repeatable flag.
-func appendTo(list *[]netip.Prefix) func(text string) error {
-	return func(text string) error {
-		prefix, err := netip.ParsePrefix(text)
-		*list = append(*list, prefix)
-		return err
-	}
 }
 
 func probeMode(name string) (webhookcfg.ProbeMode, error) {
@@ -133,7 +117,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- serve(ctx, listener, p, cfg.drain, logger)
+		served <- serve(ctx, listener, p, logger)
 		stop()
 	}()
 	defer func() { stop(); err = errors.Join(err, <-served) }()
@@ -161,20 +145,15 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	}
 	p.Watch("store", configurations)
 	p.Watch("credentials", clients)
-	exists, err := readEntities(cfg.modules)
-	if err != nil {
-		return nil, nil, err
-	}
 	verifier, err := limit(clients)
 	if err != nil {
 		return nil, nil, err
 	}
 	h, err := webhookcfg.NewHandler(configurations, verifier, &webhookcfg.Options{
-		Reads:        cfg.reads,
-		EntityExists: exists,
-		Policy:       cfg.policy,
-		ProbeMode:    cfg.probe,
-		Logger:       logger,
+		Reads:     true,
+		Policy:    cfg.policy,
+		ProbeMode: cfg.probe,
+		Logger:    logger,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -235,7 +214,7 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 	if !ok {
 		return nil, fmt.Errorf("-store %q: want memory or file:PATH", cfg.store)
 	}
-	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger, AllowShared: cfg.shared})
+	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +236,7 @@ func openClients(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.C
 		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{secret}})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
-	file, err := auth.OpenFile(cfg.credentials, &auth.FileOptions{Poll: 2 * time.Second, AllowReadable: cfg.shared, Logger: logger})
+	file, err := auth.OpenFile(cfg.credentials, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
 	if err == nil {
 		*opened = append(*opened, file)
 	}
@@ -277,31 +256,8 @@ curl -u "$CLIENT" -X DELETE "$HOOKS/e1"
 `, id, secret.Reveal(), at, path)
 }
 
-// readEntities reads the identifiers of the entities that exist. They're the same for every
-// client.
-func readEntities(path string) (func(context.Context, string, string) (bool, error), error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	exists := make(map[string]bool)
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		exists[lines.Text()] = true
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return func(_ context.Context, _, entity string) (bool, error) { return exists[entity], nil }, nil
-}
-
-// serve serves until ctx ends, and for the drain time after that. Then it waits for the
-// requests under way.
-func serve(ctx context.Context, listener net.Listener, p *probes.Probes, drain time.Duration, logger *slog.Logger) error {
+// serve serves until ctx ends, and then waits for the requests under way.
+func serve(ctx context.Context, listener net.Listener, p *probes.Probes, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -319,11 +275,6 @@ func serve(ctx context.Context, listener net.Listener, p *probes.Probes, drain t
 	case <-ctx.Done():
 	}
 	p.Stop()
-	select {
-	case err := <-failed:
-		return err
-	case <-time.After(drain):
-	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return server.Shutdown(grace)

@@ -167,24 +167,9 @@ func TestPortal(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	modules := write("modules", "e1\ne2\n")
-	s := start(t, "-credentials", writeCredentials(t), "-modules", modules, "-reads=false", "-allow-http", "-probe", "off")
-	steps := []struct{ method, target, body, want string }{
-		{"POST", path, `{"endpoint_id":"e1","webhook_url":"http://example.com/e1"}`, "200 "},
-		{"POST", path, `{"endpoint_id":"e3","webhook_url":"http://example.com/e3"}`, "404 "},
-		{"GET", path + "/e1", "", "405 "},
-	}
-	for _, step := range steps {
-		if got := s.call(t, step.method, step.target, "acme:s3cret", step.body); !strings.HasPrefix(got, step.want) {
-			t.Errorf("%s %s: got %s, want %s", step.method, step.target, got, step.want)
-		}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // so that the service doesn't start if a flag is accepted
@@ -192,10 +177,8 @@ func TestFlags(t *testing.T) {
 		{"-probe", "perhaps"},
 		{"-store", "cloud"},
 		{"-credentials", filepath.Join(dir, "none")},
-		{"-credentials", write("empty", "")},
-		{"-modules", filepath.Join(dir, "none")},
+		{"-credentials", empty},
 		{"-listen", "127.0.0.1:-1"},
-		{"-allow-prefix", "10.0.0.0"},
 		{"-trusted-proxy", "10.0.0.0"},
 		{"-trusted-proxy", "10.0.0.1/8"},
 		{"-unknown"},
@@ -208,7 +191,7 @@ func TestFlags(t *testing.T) {
 }
 
 // TestFileStore: acknowledged changes survive a restart, and a second process can't open the
-// file.
+// file. The program watches it and the credentials.
 func TestFileStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data") // private, whatever the umask
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -216,6 +199,9 @@ func TestFileStore(t *testing.T) {
 	}
 	args := []string{"-probe", "off", "-credentials", writeCredentials(t), "-store", "file:" + filepath.Join(dir, "webhooks.jsonl")}
 	s := start(t, args...)
+	if got, want := s.call(t, "GET", "/healthz", "", ""), "200 {\"credentials\":\"ok\",\"store\":\"ok\"}\n"; got != want {
+		t.Errorf("health: got %q, want %q", got, want)
+	}
 	if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"https://example.com/all"}`); !strings.HasPrefix(got, "200 ") {
 		t.Errorf("set: got %s", got)
 	}
@@ -318,29 +304,24 @@ func writeCredentials(t *testing.T) (file string) {
 	return file
 }
 
-// TestPolicyFlags: the flags allow what they say, and no more. The receiver is on loopback,
-// so the probe is a real one.
+// TestPolicyFlags: -dev allows receivers on loopback, and -probe says what to do with one
+// that can't be reached.
 func TestPolicyFlags(t *testing.T) {
 	receiver := httptest.NewServer(http.NotFoundHandler())
 	defer receiver.Close()
 	const gone = "http://127.0.0.1:1"
-	tests := []struct {
-		args []string
-		url  string
-		want string
+	credentials := writeCredentials(t)
+	for _, tt := range []struct {
+		args      []string
+		url, want string
 	}{
 		{nil, receiver.URL, "400 "},
-		{[]string{"-allow-http"}, receiver.URL, "400 "},
-		{[]string{"-allow-http", "-allow-prefix", "127.0.0.0/8"}, receiver.URL, "200 "},
-		{[]string{"-allow-prefix", "127.0.0.0/8"}, receiver.URL, "400 "},
 		{[]string{"-dev"}, receiver.URL, "200 "},
 		{[]string{"-dev"}, gone, "400 "},
 		{[]string{"-dev", "-probe", "warn"}, gone, "200 "},
 		{[]string{"-dev", "-probe", "off"}, gone, "200 "},
 		{[]string{"-dev"}, "https://10.0.0.1/", "400 "},
-	}
-	credentials := writeCredentials(t)
-	for _, tt := range tests {
+	} {
 		s := start(t, append([]string{"-credentials", credentials, "-probe", "enforce"}, tt.args...)...)
 		if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"`+tt.url+`"}`); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q: got %s, want %s", tt.args, got, tt.want)
@@ -409,21 +390,5 @@ func TestBackupOnRequest(t *testing.T) {
 	}
 	if _, err := os.Lstat(path + backup.Suffix); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
-	}
-}
-
-// TestWithoutASocket: a directory whose path is too long for a socket is fine otherwise.
-func TestWithoutASocket(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	s := startLogging(t, &log, "-probe", "off", "-credentials", writeCredentials(t), "-store", "file:"+filepath.Join(dir, "webhooks.jsonl"))
-	if err := s.stop(); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(log.String(), "nobody can ask this process for a backup") {
-		t.Errorf("the log doesn't say so: %s", &log)
 	}
 }
