@@ -24,6 +24,12 @@ type claimed struct {
 // claim claims lines as long as there are turns, and starts to drain them.
 func (p *process) claim(polling, work context.Context, clients []string) bool {
 	p.mu.Lock()
+	skip := make(map[string]bool)
+	clients = slices.DeleteFunc(clients, func(client string) bool {
+		had := skip[client] || p.lines[client] != nil
+		skip[client] = true
+		return had
+	})
 	free := p.options.Clients - p.active
 	p.scarce = len(clients) > free
 	p.mu.Unlock()
@@ -40,6 +46,7 @@ func (p *process) claim(polling, work context.Context, clients []string) bool {
 	}
 	if err != nil {
 		p.warn(polling, "can't claim clients", err)
+		p.hintLater(clients)
 		return false
 	}
 	p.extended(start)
@@ -92,7 +99,8 @@ func list[T any](args []T, v values) string {
 	return strings.Join(params, ",")
 }
 
-// claim creates the missing lines, locks those that nobody has and takes them.
+// claim creates the missing lines, locks those that nobody has and takes them. It also returns
+// those that an earlier claim has taken whose response was lost. They count as woken.
 func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clients []string) (all []claimed, err error) {
 	slices.Sort(clients) // against deadlocks
 	err = t.fenced(ctx, me, lease, func(tx *sql.Tx) error {
@@ -104,7 +112,8 @@ func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clien
 		if _, err := exec(ctx, tx, create, v); err != nil {
 			return err
 		}
-		free := t.compile(`SELECT client, due - {now}, pauses FROM {line} WHERE owner = 0 AND client IN (` + params + `)` + t.engine.lockRows)
+		free := t.compile(`SELECT client, CASE owner WHEN 0 THEN due ELSE 0 END - {now}, pauses FROM {line}
+WHERE owner IN (0, @me) AND client IN (` + params + `)` + t.engine.lockRows)
 		var names []string
 		err := query(ctx, tx, free, v, func(rows *sql.Rows) error {
 			var client []byte

@@ -216,11 +216,11 @@ func (s *session) claim(ctx context.Context, me int64, lease time.Duration, clie
 			l = &storedLine{due: time.Now().Add(10_000 * time.Hour)}
 			s.lines[client] = l
 		}
-		if l.owner != 0 {
+		if l.owner != 0 && l.owner != me {
 			continue
 		}
 		c := claimed{client: client, left: -10_000 * time.Hour, pauses: slices.Clone(l.pauses)}
-		if !l.due.IsZero() {
+		if !l.due.IsZero() && l.owner == 0 {
 			c.left = time.Until(l.due)
 		}
 		all = append(all, c)

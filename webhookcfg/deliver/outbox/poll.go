@@ -117,6 +117,15 @@ func (p *process) look(polling, work context.Context) {
 	}
 }
 
+// hintLater makes the next poll claim clients. A claim that failed may have taken them.
+func (p *process) hintLater(clients []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, client := range clients {
+		p.hinted[client] = true
+	}
+}
+
 func (p *process) takeHints() (clients []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +138,7 @@ func (p *process) takeHints() (clients []string) {
 
 // distribute acts on what a poll found. It reports whether that was news.
 func (p *process) distribute(polling, work context.Context, f found) (news bool) {
-	var claims []string
+	claims := p.takeHints()
 	p.mu.Lock()
 	held := make(map[*drain]bool)
 	for _, client := range f.fresh {
