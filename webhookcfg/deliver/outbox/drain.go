@@ -150,7 +150,7 @@ func (d *drain) giveBack(due time.Duration) {
 	if d.returned {
 		return
 	}
-	d.returned = true
+	d.returned, d.stopped = true, true
 	d.process.update(lineUpdate{client: d.line.client, giveBack: true, due: due, pauses: d.line.pauseList(), drain: d})
 }
 

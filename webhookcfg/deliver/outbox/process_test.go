@@ -249,3 +249,24 @@ func TestSlowRead(t *testing.T) {
 		}
 	})
 }
+
+// TestGiveBack: a notification that is enqueued while its line is given back isn't sent by the
+// one who gave it back and by the one who takes it.
+func TestGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 200 * time.Millisecond}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		const n = 100
+		for i := range n {
+			time.Sleep(hold + time.Duration(i)*10*time.Millisecond)
+			w.db.enqueue("a", "e", fmt.Sprint("m", i))
+			p.box.Committed("a")
+		}
+		time.Sleep(time.Minute)
+		if got := w.arrived(); got != n {
+			t.Errorf("%d arrivals, want %d", got, n)
+		}
+	})
+}

@@ -103,6 +103,9 @@ func (p *process) flush(ctx context.Context) (more bool, err error) {
 	p.mu.Lock()
 	outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
 	updates := p.updates[:min(len(p.updates), maxBatch)]
+	if len(outcomes) < len(p.outcomes) {
+		updates = nil // a line is given back after its outcomes are written, or with them
+	}
 	p.mu.Unlock()
 	if len(outcomes)+len(updates) == 0 {
 		return false, nil
