@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -23,6 +24,10 @@ type engine struct {
 	// outcomes sets the columns of notifications from JSON.
 	outcomes string
 
+	// untilIdle ends an UPDATE that starts a transaction, so that the server ends the
+	// transaction if its process does nothing for the time of a lease.
+	untilIdle string
+
 	lock string // for a migration
 }
 
@@ -40,7 +45,8 @@ var engines = []*engine{
 		outcomes: `
 UPDATE {message} SET ` + setOutcome + `
 FROM json_to_recordset(@rows::text::json) AS v(n bigint, s smallint, a integer, d bigint, c integer, r text, w bigint)` + stillWaits,
-		lock: `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
+		untilIdle: ` AND set_config('idle_in_transaction_session_timeout', '` + strconv.FormatInt(lease.Milliseconds(), 10) + `', true) <> ''`,
+		lock:      `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
 	},
 	{
 		Engine: dialect.SQLite, file: "schema/sqlite.sql",

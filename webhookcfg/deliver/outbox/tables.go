@@ -70,7 +70,7 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 		insert:  c(spec.insertOnce + insertMessage + spec.onConflict),
 		join:    c(`INSERT INTO {process} (id, until, settings) VALUES (@me, {now} + @lease, @settings)`),
 		others:  c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
-		renew:   c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me`),
+		renew:   c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me` + spec.untilIdle),
 		retire:  c(`DELETE FROM {process} WHERE id = @me`),
 		expired: c(`SELECT id FROM {process} WHERE until < {now} AND id <> @me` + spec.lockRows),
 		orphans: c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
