@@ -38,7 +38,7 @@ tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
 # with the reason.
 again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "$(1)" $(AGAIN) -- -count=1 -timeout=90m $(2)
 
-.PHONY: test check format fix vet staticcheck integration picture accept-api tidy registries fuzz soak bench
+.PHONY: test check format fix vet staticcheck integration picture accept-api tidy registries fuzz soak bench release
 
 test: check
 	$(call each,$(PUBLIC),go test -race -count=1 -timeout=30m ./...)
@@ -116,3 +116,9 @@ soak:
 # disk.
 bench:
 	cd internal/integration && go run ./bench -dir "$(BENCHDIR)" -out bench
+
+# release makes the release VERSION in this clone, and prints how to publish it. The first one
+# also needs MODULE, the path of the module from then on, and REPORT, the address for reports
+# of vulnerabilities.
+release:
+	go run ./internal/release -version "$(VERSION)" -module "$(MODULE)" -report "$(REPORT)"

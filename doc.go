@@ -55,6 +55,7 @@
 //   - internal/hooktest: small helpers that the tests of several packages share.
 //   - internal/limits.md: everything that can grow, and what others notice at its bound.
 //   - internal/repotest: tests of the repository itself.
+//   - internal/release: the command that makes a release.
 //   - internal/integration, internal/tools: modules of their own. They have the tests against
 //     real engines and third-party tools, the benchmarks, and the linters.
 //
