@@ -34,7 +34,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ofAcme, err := keys.Keys(ctx, "acme")
+	ofAcme, err := keys.Keys(ctx, deliver.Recipient{Client: "acme"})
 	if err != nil {
 		return err
 	}

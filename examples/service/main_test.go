@@ -407,6 +407,11 @@ func TestSignIn(t *testing.T) {
 		key := callAs(t, client, http.MethodGet, service+"/api/v1/signing-key", "")
 		expect(t, key, `200 {"key":"whsec_`)
 		keys[key] = true
+		expect(t, callAs(t, client, http.MethodPut, service+"/api/v1/modules/e1", "on"), "200 ")
+		if got := callAs(t, client, http.MethodGet, service+"/api/v1/signing-key?endpoint_id=e1", ""); got != key {
+			t.Errorf("the key of an entity is %s", got)
+		}
+		expect(t, callAs(t, client, http.MethodGet, service+"/api/v1/signing-key?endpoint_id=a/b", ""), `400 {"error":"invalid_request"`)
 	}
 	if len(keys) != 2 {
 		t.Error("two clients have the same key")

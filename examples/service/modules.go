@@ -35,7 +35,7 @@ ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules
 func (s *service) modules(h *webhookcfg.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
-	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey))
+	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey(h)))
 	return mux
 }
 
@@ -102,15 +102,33 @@ func (s *service) update(ctx context.Context, m module) (version int64, err erro
 // isText reports whether PostgreSQL can store these bytes as text, too.
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// getKey returns the key that the client's receivers verify with.
-func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
-	key, err := deliver.SigningKey(s.keys)(r.Context(), client)
-	if err != nil {
-		s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
-		return
+// getKey returns the key with which the receiver of an entity's webhook verifies, or that of
+// the webhook for all entities if the query names none.
+func (s *service) getKey(h *webhookcfg.Handler) func(http.ResponseWriter, *http.Request, string) {
+	return func(w http.ResponseWriter, r *http.Request, client string) {
+		entity := r.URL.Query().Get("endpoint_id")
+		hook, err := inEffect(r.Context(), h, client, entity)
+		if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
+			refusal.ServeHTTP(w, r)
+			return
+		}
+		key, err := deliver.SigningKey(s.keys)(r.Context(), client, entity, hook)
+		if err != nil {
+			s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		respond(w, map[string]string{"key": key})
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	respond(w, map[string]string{"key": key})
+}
+
+// inEffect returns the webhook in effect for an entity, or the one for all if there's none.
+func inEffect(ctx context.Context, h *webhookcfg.Handler, client, entity string) (webhookcfg.Webhook, error) {
+	if entity != "" {
+		return h.Read(ctx, client, entity)
+	}
+	page, err := h.List(ctx, client, "", 1)
+	return page.Base, err
 }
 
 // unavailable responds that a part of the service failed. It logs why, unless the client

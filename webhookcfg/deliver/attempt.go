@@ -90,7 +90,7 @@ func (a *Attempt) request(caller context.Context) Result {
 	s, target := a.sender, a.webhook.URL
 	ctx, cancel := context.WithTimeout(egress.ContextWithClient(caller, a.client), s.options.Timeout)
 	defer cancel()
-	keys, err := loadKeys(ctx, s.keys, a.client)
+	keys, err := loadKeys(ctx, s.keys, newRecipient(a.client, a.entity, a.webhook))
 	if err != nil {
 		return unavailable(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -18,8 +19,9 @@ const maxChallengeResponse = 128
 var errChallenge = errors.New("deliver: the response to the challenge is not its signature")
 
 // Challenge returns a probe that asks the receiver for its consent before a client can set
-// its URL. The receiver must sign a random text with one of the client's keys. This shows
-// that it agrees to this client's notifications and has the right key, before you send any.
+// its URL. The receiver must sign a random text with one of the keys for this client and URL.
+// This shows that it agrees to this client's notifications and has the right key, before you
+// send any.
 // It isn't the default, because clients need their key first, and a receiver that responds to
 // challenges. Use it as [egress.ProberOptions.HTTPProbe]:
 //
@@ -51,7 +53,7 @@ func Challenge(keys Keys) (egress.HTTPProbe, error) {
 		return nil, errors.New("deliver: Challenge without Keys")
 	}
 	return func(ctx context.Context, client string, httpClient *http.Client, target egress.URL) error {
-		loaded, err := loadKeys(ctx, keys, client)
+		loaded, err := loadKeys(ctx, keys, Recipient{Client: client, Webhook: webhookcfg.Webhook{URL: target}})
 		if err != nil {
 			return fmt.Errorf("%w: %w", egress.ErrUnavailable, err)
 		}

@@ -25,8 +25,8 @@ import (
 // clientKeys has the keys of clients by their id.
 type clientKeys map[string][]deliver.Key
 
-func (k clientKeys) Keys(_ context.Context, client string) ([]deliver.Key, error) {
-	return k[client], nil
+func (k clientKeys) Keys(_ context.Context, to deliver.Recipient) ([]deliver.Key, error) {
+	return k[to.Client], nil
 }
 
 // consent responds to a challenge as a receiver that has a key does.
@@ -194,9 +194,11 @@ func TestChallengeWithoutKeys(t *testing.T) {
 	}
 	errHost := errors.New("database is down")
 	for name, keys := range map[string]deliver.Keys{
-		"error": keysFunc(func(context.Context, string) ([]deliver.Key, error) { return nil, errHost }),
+		"error": keysFunc(func(context.Context, deliver.Recipient) ([]deliver.Key, error) { return nil, errHost }),
 		"none":  keyring{},
 		"zero":  keyring{{}},
+		"five":  make(keyring, 5),
+		"panic": keysFunc(func(context.Context, deliver.Recipient) ([]deliver.Key, error) { panic(errPanic) }),
 	} {
 		requests, err := challenge(t, keys, func(http.ResponseWriter, request) {})
 		if !errors.Is(err, egress.ErrUnavailable) || len(requests) > 0 || name == "error" && !errors.Is(err, errHost) {
@@ -214,10 +216,10 @@ func TestChallengeOfHandler(t *testing.T) {
 	receiver, _ := newChallenged(t, consent(acme))
 	guard := egress.Development()
 	prober, err := guard.Prober(&egress.ProberOptions{
-		HTTPProbe: newChallenge(t, keysFunc(func(ctx context.Context, client string) ([]deliver.Key, error) {
+		HTTPProbe: newChallenge(t, keysFunc(func(ctx context.Context, to deliver.Recipient) ([]deliver.Key, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return present(ctx, client)
+			return present(ctx, to)
 		})),
 	})
 	if err != nil {

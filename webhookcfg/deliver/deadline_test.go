@@ -156,7 +156,7 @@ func steps() []step {
 	const url = "http://example.com" + secretPath
 	keys := keyring{deliver.GenerateKey()}
 	return []step{
-		{name: "keys", url: url, ofHost: true, keys: keysFunc(func(ctx context.Context, _ string) ([]deliver.Key, error) { return nil, blocked(ctx) })},
+		{name: "keys", url: url, ofHost: true, keys: keysFunc(func(ctx context.Context, _ deliver.Recipient) ([]deliver.Key, error) { return nil, blocked(ctx) })},
 		{name: "lookup of the name", url: url, keys: keys, lookup: lookupFunc(blocked)},
 		{name: "connect", url: url, keys: keys, dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, blocked(ctx) }},
 		{name: "handshake", url: "https://example.com" + secretPath, keys: keys, dial: dialTo(untilClosed)},

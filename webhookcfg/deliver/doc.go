@@ -62,16 +62,18 @@
 // # Sign messages
 //
 // Requests are signed according to version 1.0 of the Standard Webhooks specification, with
-// HMAC-SHA256 and a [Key] for each client. Show the client [Key.Reveal]. [DerivedKeys]
-// computes all keys from a master secret, so you don't store any. If you do store keys,
-// encrypt them and implement [Keys].
+// HMAC-SHA256. You choose who shares a [Key], and give [New] the [Keys]:
 //
-// To rotate a key, return the new one in front of the old one until the client has switched.
-// Until then, requests carry a signature with each of them. These keys are separate from the
-// secret that a client signs in with.
+//   - [DerivedKeys] computes a key for each client from a master secret, so you don't store any.
+//     The client can have it before it sets a webhook.
+//   - [DerivedOriginKeys] computes one for each scheme, host and port that a client uses. If a
+//     client has webhooks at two vendors, neither can forge messages to the other.
+//   - With Keys of your own, you can have one for each webhook: a [Recipient] names the client,
+//     the entity and the URL. Encrypt the keys that you store.
 //
-// All receivers of a client share its key. If a client has webhooks at two vendors, either
-// could forge requests to the other, so it should use two client identifiers.
+// Show the client [Key.Reveal]. To rotate a key, return the new one in front of the old one
+// until the client has switched. Until then, requests carry a signature with each of them.
+// These keys are separate from the secret that a client signs in with.
 //
 // A receiver verifies the body as it arrived, with a Standard Webhooks library:
 //

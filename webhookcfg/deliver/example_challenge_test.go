@@ -35,7 +35,7 @@ func ExampleChallenge() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ofAcme, err := keys.Keys(ctx, "acme")
+	ofAcme, err := keys.Keys(ctx, deliver.Recipient{Client: "acme"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func set(t testing.TB, st webhookcfg.Store, url string) {
 // keyring has the keys of every client.
 type keyring []deliver.Key
 
-func (k keyring) Keys(context.Context, string) ([]deliver.Key, error) { return k, nil }
+func (k keyring) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) { return k, nil }
 
 // newSender returns a sender with a policy that allows receivers on this machine, unless
 // opts has one.

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // Key is a secret that sender and receiver share: the sender signs with it, and the receiver
@@ -96,13 +98,38 @@ func signatures(id, timestamp string, body []byte, keys []Key) string {
 	return string(text)
 }
 
-// Keys returns the keys that sign requests to a client's receivers. It must be safe for
-// concurrent use, and return soon after ctx ends.
+// Recipient is who gets a request.
+type Recipient struct {
+	// Client is the identifier of the client.
+	Client string
+
+	// Entity is the entity whose override the webhook is. It's "" if the webhook is the
+	// client's base, whichever entity a message is about, and for a [Challenge], which only
+	// knows the URL.
+	Entity string
+
+	// Webhook is the webhook. For a [Challenge], it only has the URL that is being set.
+	Webhook webhookcfg.Webhook
+}
+
+// newRecipient returns the recipient of what is sent for an entity, or for the base if the
+// entity is "".
+func newRecipient(client, entity string, hook webhookcfg.Webhook) Recipient {
+	if hook.Source == webhookcfg.SourceBase {
+		entity = ""
+	}
+	return Recipient{client, entity, hook}
+}
+
+// Keys returns the keys that sign requests to a recipient, so you can have a key for each
+// client, for each of its webhooks, or for each receiver. It must be safe for concurrent use,
+// and return soon after ctx ends.
 type Keys interface {
 	// Keys returns the present key first, then those that it replaces. Requests are signed
-	// with each, so a receiver can switch at any time. At most four are used. Without any, or
-	// with a zero Key, nothing is sent.
-	Keys(ctx context.Context, client string) ([]Key, error)
+	// with each, so a receiver can switch at any time. If there's no key or a zero Key, or
+	// there are more than four, or if Keys fails or panics, nothing is sent, and the message
+	// is deferred with [ReasonUnavailable].
+	Keys(ctx context.Context, to Recipient) ([]Key, error)
 }
 
 // maxKeys bounds the length of the header.
@@ -111,19 +138,18 @@ const maxKeys = 4
 var errNoKey = errors.New("deliver: Keys returned no key, or the zero Key")
 
 // loadKeys returns 1 to maxKeys keys. None is zero.
-func loadKeys(ctx context.Context, keys Keys, client string) ([]Key, error) {
-	loaded, err := keys.Keys(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("deliver: keys of the client: %w", err)
-	}
-	loaded = loaded[:min(len(loaded), maxKeys)]
-	if len(loaded) == 0 {
+func loadKeys(ctx context.Context, keys Keys, to Recipient) (loaded []Key, err error) {
+	err = guard("Keys", to.Webhook.URL, func() (err error) {
+		loaded, err = keys.Keys(ctx, to)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(loaded) == 0, slices.ContainsFunc(loaded, func(k Key) bool { return k.secret.IsZero() }):
 		return nil, errNoKey
-	}
-	for _, key := range loaded {
-		if key.secret.IsZero() {
-			return nil, errNoKey
-		}
+	case len(loaded) > maxKeys:
+		return nil, fmt.Errorf("deliver: Keys returned %d keys, want 1 to %d: remove the oldest", len(loaded), maxKeys)
 	}
 	return loaded, nil
 }
@@ -131,17 +157,44 @@ func loadKeys(ctx context.Context, keys Keys, client string) ([]Key, error) {
 // minMasterBytes makes a master as strong as the keys.
 const minMasterBytes = 32
 
-// derivationLabel separates the keys from others that are derived from the same master.
-const derivationLabel = "webhookcfg/deliver key 1 of client "
+// The labels separate the keys from each other, and from others that are derived from the same
+// master. An origin has no blank.
+const (
+	clientLabel = "webhookcfg/deliver key 1 of client "
+	originLabel = "webhookcfg/deliver key 1 of origin "
+)
 
 // DerivedKeys computes each client's keys from the masters and the client's identifier
 // (HKDF-SHA256, RFC 5869), so you don't store any keys. Pass 1 to 4 masters of at least 32
 // random bytes. The first one gives the present key.
 //
+// A client has its key before it sets a webhook. All its receivers share that key, so if they
+// belong to different vendors, one could forge messages to another: [DerivedOriginKeys] prevents
+// that.
+//
 // To rotate the keys of all clients, put a new master in front, and remove the old one when
-// every client has changed its key. To rotate the key of one client, or to have a key for
-// each entity, implement [Keys].
+// every client has changed its key. To rotate the key of one client, implement [Keys].
 func DerivedKeys(masters ...[]byte) (Keys, error) {
+	return newDerivedKeys(masters, func(to Recipient) string { return clientLabel + to.Client })
+}
+
+// DerivedOriginKeys is like [DerivedKeys], but each scheme, host and port that a client uses
+// has keys of its own ([egress.URL.Origin]). So the vendors of a client can't forge each other's
+// messages. The path of a webhook can change without another key.
+//
+// There's no key before there is a URL. With a [Challenge], tell the client the key of the URL
+// that it's about to set.
+func DerivedOriginKeys(masters ...[]byte) (Keys, error) {
+	return newDerivedKeys(masters, func(to Recipient) string {
+		if origin := to.Webhook.URL.Origin(); origin != "" {
+			return originLabel + origin + " and client " + to.Client
+		}
+		return ""
+	})
+}
+
+// newDerivedKeys returns the keys that are derived with a label, or none if it's "".
+func newDerivedKeys(masters [][]byte, label func(Recipient) string) (Keys, error) {
 	if len(masters) < 1 || len(masters) > maxKeys {
 		return nil, fmt.Errorf("deliver: %d masters, want 1 to %d", len(masters), maxKeys)
 	}
@@ -156,14 +209,17 @@ func DerivedKeys(masters ...[]byte) (Keys, error) {
 		}
 		extracted = append(extracted, pseudorandom)
 	}
-	return derivedKeys(func(client string) ([]Key, error) {
-		keys := make([]Key, len(extracted))
-		for i, pseudorandom := range extracted {
-			secret, err := hkdf.Expand(sha256.New, pseudorandom, derivationLabel+client, newKeyBytes)
+	return derivedKeys(func(to Recipient) (keys []Key, err error) {
+		info := label(to)
+		if info == "" {
+			return nil, nil
+		}
+		for _, pseudorandom := range extracted {
+			secret, err := hkdf.Expand(sha256.New, pseudorandom, info, newKeyBytes)
 			if err != nil {
 				return nil, err
 			}
-			keys[i] = keyOf(secret)
+			keys = append(keys, keyOf(secret))
 		}
 		return keys, nil
 	}), nil
@@ -171,6 +227,6 @@ func DerivedKeys(masters ...[]byte) (Keys, error) {
 
 // derivedKeys is a function rather than a struct, so that printing a value that contains it
 // never shows a master.
-type derivedKeys func(client string) ([]Key, error)
+type derivedKeys func(Recipient) ([]Key, error)
 
-func (d derivedKeys) Keys(_ context.Context, client string) ([]Key, error) { return d(client) }
+func (d derivedKeys) Keys(_ context.Context, to Recipient) ([]Key, error) { return d(to) }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // Tester returns [Sender.Test] in the form that the option Test of package portal needs. Each
@@ -44,11 +46,15 @@ func (e *waitError) Unwrap() error             { return e.error }
 func (e *waitError) RetryAfter() time.Duration { return e.wait }
 
 // SigningKey returns the keys in the form that the option SigningKey of package portal needs:
-// a function that returns the text of a client's present key. Its error means that Keys
-// failed, or has none. You can use it concurrently.
-func SigningKey(keys Keys) func(ctx context.Context, client string) (string, error) {
-	return func(ctx context.Context, client string) (string, error) {
-		loaded, err := loadKeys(ctx, keys, client)
+// a function that returns the text of the present key for the webhook in effect for an entity,
+// or for the base if the entity is "". Without a webhook, it's the key of the client, or "" if
+// that has none. The error means that Keys failed, or has no key. You can use it concurrently.
+func SigningKey(keys Keys) func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
+	return func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
+		loaded, err := loadKeys(ctx, keys, newRecipient(client, entity, hook))
+		if hook.URL.IsZero() && errors.Is(err, errNoKey) {
+			return "", nil
+		}
 		if err != nil {
 			return "", err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -30,10 +31,6 @@ func TestPanics(t *testing.T) {
 			fail()
 			return st.Resolve(ctx, client, entity)
 		}), keys, nil),
-		"Keys": newSender(t, st, keysFunc(func(context.Context, string) ([]deliver.Key, error) {
-			fail()
-			return keys, nil
-		}), nil),
 		"OnResult": newSender(t, st, keys, &deliver.Options{
 			OnResult: func(context.Context, string, string, string, deliver.Result) { fail() },
 		}),
@@ -47,6 +44,31 @@ func TestPanics(t *testing.T) {
 		panics = false
 		check(t, name, s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 	}
+}
+
+// TestPanicOfKeys: while an attempt has a slot, a panic of the host defers the message. A queue
+// like the outbox calls Begin and Send in goroutines of its own, where a panic would end the
+// process. The error doesn't show what the panic quotes.
+func TestPanicOfKeys(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	st := configured(t, r.URL+secretPath)
+	panics := true
+	s := newSender(t, st, keysFunc(func(_ context.Context, to deliver.Recipient) ([]deliver.Key, error) {
+		if panics {
+			panic(to.Webhook.URL.Reveal())
+		}
+		return []deliver.Key{mustParse(t, vectorKey)}, nil
+	}), nil)
+	for range 20 {
+		attempt, _ := s.Begin(t.Context(), "acme", "e1", message)
+		result := attempt.Send(t.Context())
+		check(t, "panic", result, deliver.Deferred, deliver.ReasonUnavailable)
+		if text := result.Err.Error(); !strings.HasPrefix(text, "deliver: Keys panicked: value of type string\n\n") || !strings.Contains(text, "panic_test.go") {
+			t.Errorf("error %s", text)
+		}
+	}
+	panics = false
+	check(t, "afterwards", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 }
 
 func recovered(f func()) (value any) {

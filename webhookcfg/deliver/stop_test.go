@@ -198,7 +198,7 @@ func TestRefusedIsNotStopped(t *testing.T) {
 		}
 		return d.State
 	}
-	broken := keysFunc(func(context.Context, string) ([]deliver.Key, error) { return nil, errors.New("no keys") })
+	broken := keysFunc(func(context.Context, deliver.Recipient) ([]deliver.Key, error) { return nil, errors.New("no keys") })
 	s := newSender(t, st, broken, &deliver.Options{Health: health})
 	check(t, "keys", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonUnavailable)
 	if got := state(); got != "" {

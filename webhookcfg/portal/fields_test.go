@@ -11,6 +11,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // postRaw posts a form as it's written.
@@ -125,7 +126,7 @@ func TestOddFormAtSignIn(t *testing.T) {
 		"an entity for removing all":    " then=unset-all&again=1&id=e1&confirm=all",
 		"an entity for the page of all": " then=all&id=e1",
 		"an entity for the overview":    " then=&id=e1",
-		"an entity for the key":         " then=key&id=e1",
+		"a URL for the key":             " then=key&id=e1&url=x",
 		"the word for one":              " then=set&again=1&id=e1&url=x&confirm=all",
 		"a URL for turning off":         " then=unset&again=1&id=e1&url=x",
 		"a URL for a test":              " then=test&again=1&id=e1&url=x",
@@ -147,10 +148,10 @@ func TestOddFormAtSignIn(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
 		}
 	}
-	for _, own := range []string{"then=set&again=1&client=client-of-anna&id=e1&url=x", "then=all&again=1&client=client-of-anna&url=x&confirm=all", "then=entity&id=e1", "then=unset&again=1&client=client-of-anna&id=e1", "then=set&id=e1", "then=key&client=client-of-anna"} {
+	for _, own := range []string{"then=set&again=1&client=client-of-anna&id=e1&url=x", "then=all&again=1&client=client-of-anna&url=x&confirm=all", "then=entity&id=e1", "then=unset&again=1&client=client-of-anna&id=e1", "then=set&id=e1", "then=key&client=client-of-anna", "then=key&id=e1"} {
 		f := newFixture(t)
 		f.verifier = pair{}
-		f.portal.SigningKey = func(context.Context, string) (string, error) { return "key", nil }
+		f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "key", nil }
 		p := f.serve(t)
 		p.get("")
 		p.postRaw("sign-in", own+"&username=anna&password="+secret).expect(t, http.StatusOK, "Signed in as")
@@ -160,9 +161,9 @@ func TestOddFormAtSignIn(t *testing.T) {
 // TestOddAddress: an address with a field of another page, or with one twice, gets a sentence.
 // So nobody takes the page of all entities for the one of the entity that they meant.
 func TestOddAddress(t *testing.T) {
-	taken := map[string][]string{"": {"show", "find", "after"}, "entity": {"show", "id"}, "set": {"show", "id", "find", "after"}, "all": {"show"}, "unset-all": {"show"}, "test": {"show", "id"}, "key": nil, "sign-in": nil, "sign-out": nil}
+	taken := map[string][]string{"": {"show", "find", "after"}, "entity": {"show", "id"}, "set": {"show", "id", "find", "after"}, "all": {"show"}, "unset-all": {"show"}, "test": {"show", "id"}, "key": {"id"}, "sign-in": nil, "sign-out": nil}
 	f := newFixture(t).hosted()
-	f.portal.SigningKey = func(context.Context, string) (string, error) { return "key", nil }
+	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "key", nil }
 	p := f.serve(t)
 	p.setCookie("session", "ann")
 	const refusal = "The address of this page has a part"

@@ -44,7 +44,7 @@ var hostFunctions = []struct {
 		f.portal.Test = func(ctx context.Context, _, _ string) (string, error) { return "", fail(ctx) }
 	}, 500, 503, "Send a test"},
 	{"Options.SigningKey", "key", func(f *fixture, fail func(ctx context.Context) error) {
-		f.portal.SigningKey = func(ctx context.Context, _ string) (string, error) { return "", fail(ctx) }
+		f.portal.SigningKey = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return "", fail(ctx) }
 	}, 500, 503, "Go to the webhooks"},
 	{"DeliveryStatus", "entity?id=e1", func(f *fixture, fail func(ctx context.Context) error) {
 		f.handler.DeliveryStatus = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
@@ -263,12 +263,12 @@ func TestHostAborts(t *testing.T) {
 func TestHostReturnsNonsense(t *testing.T) {
 	f := newFixture(t)
 	records := f.record()
-	f.portal.SigningKey = func(context.Context, string) (string, error) { return "", nil }
+	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", nil }
 	f.portal.Test = func(context.Context, string, string) (string, error) { return "sleepy", nil }
 	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
 	p := f.serve(t)
 	p.signIn()
-	p.get("key").expect(t, http.StatusServiceUnavailable, "do this right now")
+	p.get("key?id=e1").expect(t, http.StatusServiceUnavailable, "do this right now")
 	p.post("test", "client", acme, "id", "e1").expect(t, http.StatusServiceUnavailable, "do this right now", "!sleepy")
 	for _, want := range []string{"there is no key", `unknown reason \"sleepy\"`} {
 		if !strings.Contains(records.String(), want) {
@@ -282,7 +282,7 @@ func TestHostReturnsNonsense(t *testing.T) {
 func TestLoggerPanics(t *testing.T) {
 	f := newFixture(t).hosted()
 	f.handler.Logger = textLogger(nil) // writes to a nil Writer
-	f.portal.SigningKey = func(context.Context, string) (string, error) { return "", errBroken }
+	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
 	p := f.serve(t)
 	p.setCookie("session", "ann")
 	p.get("key").expect(t, http.StatusServiceUnavailable, "do this right now")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 //go:embed assets
@@ -113,19 +112,33 @@ func (v *visit) all() error {
 	}
 }
 
-// key shows the signing key.
+// key shows the signing key of the webhook in effect for an entity, or of the base.
 func (v *visit) key() error {
 	if v.Options.SigningKey == nil {
 		return notFound
 	}
-	v.Template, v.Title = "key", "key.title"
-	return v.host("Options.SigningKey", egress.URL{}, func() (err error) {
-		v.Key, err = v.Options.SigningKey(v.ctx, v.Client)
-		if err == nil && v.Key == "" {
+	id := v.AskedID()
+	hook, err := v.webhook(id)
+	if err != nil {
+		return err
+	}
+	v.Template, v.Title, v.ID, v.Hook = "key", "key.title", id, hookView{Webhook: hook}
+	return v.host("Options.SigningKey", hook.URL, func() (err error) {
+		v.Key, err = v.Options.SigningKey(v.ctx, v.Client, id, hook)
+		if err == nil && v.Key == "" && !hook.URL.IsZero() {
 			err = errors.New("there is no key")
 		}
 		return err
 	})
+}
+
+// webhook returns the webhook in effect for an entity, or the base if the identifier is "".
+func (v *visit) webhook(id string) (webhookcfg.Webhook, error) {
+	if id != "" {
+		return v.handler.Read(v.ctx, v.Client, id)
+	}
+	page, err := v.handler.List(v.ctx, v.Client, "", 1)
+	return page.Base, err
 }
 
 // hook returns a webhook as the pages show it, with its deliveries. If their state can't be

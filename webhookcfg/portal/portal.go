@@ -87,10 +87,11 @@ type Options struct {
 	// only called if a webhook is in effect.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
-	// SigningKey returns the key that a client needs to verify notifications. People see it
-	// when they ask for it. If SigningKey is nil, they can't. Use the function SigningKey of
-	// package deliver.
-	SigningKey func(ctx context.Context, client string) (string, error)
+	// SigningKey returns the key with which a receiver verifies notifications to the webhook in
+	// effect for an entity, or to the base if entity is "". People see it when they ask for it.
+	// If no webhook is set yet, you can return "". If SigningKey is nil, people can't ask. Use
+	// the function SigningKey of package deliver.
+	SigningKey func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 
 	// Text translates: it returns the text with a key in the language of the request's user,
 	// or "" for the English one. [Texts] returns all keys.

@@ -152,7 +152,9 @@ func (s shortPages) List(ctx context.Context, client, after string, limit int) (
 // TestHostParts: the key, the texts and the layout of the host.
 func TestHostParts(t *testing.T) {
 	f := newFixture(t)
-	f.portal.SigningKey = func(_ context.Context, client string) (string, error) { return "whsec_" + client, nil }
+	f.portal.SigningKey = func(_ context.Context, client, _ string, _ webhookcfg.Webhook) (string, error) {
+		return "whsec_" + client, nil
+	}
 	f.portal.Text = func(r *http.Request, key string) string {
 		if r.Header.Get("Accept-Language") != "de" {
 			return ""
@@ -174,7 +176,7 @@ func TestHostParts(t *testing.T) {
 	r := p.request("GET", "")
 	r.Header.Set("Accept-Language", "de")
 	p.do(r).expect(t, http.StatusOK, "<title>Webhooks auf Deutsch</title>", "100 % leer", "No entity has a setting")
-	f.portal.SigningKey = func(context.Context, string) (string, error) { return "", errBroken }
+	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
 	f.portal.Layout = nil
 	p = f.serve(t)
 	p.signIn()
@@ -182,6 +184,29 @@ func TestHostParts(t *testing.T) {
 	r = p.request("GET", "")
 	r.Header.Set("Accept-Language", "de")
 	p.do(r).expect(t, http.StatusOK, `<html lang="de">`)
+}
+
+// TestSigningKey: the key is that of the webhook that the person looks at. Nobody promises one
+// before there's a webhook.
+func TestSigningKey(t *testing.T) {
+	f := newFixture(t)
+	f.portal.SigningKey = func(_ context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
+		if hook.URL.IsZero() {
+			return "", nil
+		}
+		return fmt.Sprintf("whsec_%s/%s/%s/%v", client, entity, hook.URL, hook.Source), nil
+	}
+	p := f.serve(t)
+	p.signIn()
+	p.get("key").expect(t, http.StatusOK, "There is no webhook yet", "!whsec_", "!<dt>")
+	p.get("key?id=e1").expect(t, http.StatusOK, "There is no webhook yet", "<h1 class=\"id\" dir=\"auto\">e1</h1>")
+	p.get("entity?id=e1").expect(t, http.StatusOK, "!Show the signing key")
+	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), webhookcfg.SetChange(acme, webhookcfg.Entity("own"), egress.NewURL("https://vendor.example/secret")))
+	p.get("key").expect(t, http.StatusOK, "whsec_acme//https://hooks.example.com/base<", "!/1/xx")
+	p.get("key?id=e1").expect(t, http.StatusOK, "whsec_acme/e1/https://hooks.example.com/base<")
+	p.get("entity?id=own").expect(t, http.StatusOK, `href="key?id=own"`)
+	p.get("key?id=own").expect(t, http.StatusOK, "whsec_acme/own/https://vendor.example/override<", "!secret")
+	p.get("key?id=a/b").expect(t, http.StatusBadRequest, "!whsec_")
 }
 
 // TestSourceOfHost: an address that the host found is not replaced by the connection's.

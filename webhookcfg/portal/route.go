@@ -23,7 +23,7 @@ func routes() map[string]route {
 	return map[string]route{
 		"":       {get: page((*visit).overview), query: []string{"show", "find", "after"}},
 		"entity": {get: page((*visit).entity), query: []string{"show", "id"}},
-		"key":    {get: page((*visit).key)},
+		"key":    {get: page((*visit).key), query: []string{"id"}},
 		"set": {
 			get: page((*visit).entityForm), query: []string{"show", "id", "find", "after"},
 			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},

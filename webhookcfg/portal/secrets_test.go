@@ -119,7 +119,7 @@ func TestSecretInEveryField(t *testing.T) {
 				records := f.record()
 				f.handler.OmitPresentedID = true
 				f.portal.Test = func(context.Context, string, string) (string, error) { return "", errBroken }
-				f.portal.SigningKey = func(context.Context, string) (string, error) { return "", errBroken }
+				f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
 				f.handler.DeliveryStatus = func(_ context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 					return webhookcfg.DeliveryStatus{}, errors.New(hook.URL.Reveal())
 				}

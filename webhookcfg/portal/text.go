@@ -89,6 +89,7 @@ var texts = map[string]string{
 
 	"key.title": "Signing key",
 	"key.what":  "Verify with this key that a notification comes from us. Treat it like a password.",
+	"key.none":  "There is no webhook yet. Its key is here once you have set it.",
 	"key.show":  "Show the signing key",
 
 	"state.ok":       "Delivered",

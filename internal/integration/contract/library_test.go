@@ -161,7 +161,7 @@ var libraries = []struct {
 // keyring has the keys of every client.
 type keyring []deliver.Key
 
-func (k keyring) Keys(context.Context, string) ([]deliver.Key, error) { return k, nil }
+func (k keyring) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) { return k, nil }
 
 // deliverTo sends a body, signed with the keys, and returns it as a receiver got it.
 func deliverTo(t *testing.T, keys keyring, body string) delivery {

@@ -146,7 +146,7 @@ func populated(t *testing.T) *fixture {
 		return webhookcfg.DeliveryStatus{State: "ok", LastSuccess: last}, nil
 	}
 	f.portal.Test = func(context.Context, string, string) (string, error) { return "status", nil }
-	f.portal.SigningKey = func(context.Context, string) (string, error) {
+	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) {
 		return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", nil
 	}
 	return f

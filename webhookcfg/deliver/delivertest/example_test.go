@@ -22,7 +22,7 @@ func ExampleNewReceiver() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofAcme, err := derived.Keys(context.Background(), "acme")
+	ofAcme, err := derived.Keys(context.Background(), deliver.Recipient{Client: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 // keys has one key for all clients.
 type keys struct{ key deliver.Key }
 
-func (k keys) Keys(context.Context, string) ([]deliver.Key, error) { return []deliver.Key{k.key}, nil }
+func (k keys) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) {
+	return []deliver.Key{k.key}, nil
+}
 
 // newSender returns a sender to a receiver, as a host's test would set it up.
 func newSender(t *testing.T, r *delivertest.Receiver, key deliver.Key) *deliver.Sender {

@@ -134,7 +134,7 @@ type node struct {
 
 type testKeys struct{ key deliver.Key }
 
-func (k testKeys) Keys(context.Context, string) ([]deliver.Key, error) {
+func (k testKeys) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) {
 	return []deliver.Key{k.key}, nil
 }
 
