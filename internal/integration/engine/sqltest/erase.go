@@ -45,132 +45,187 @@ func (e Engine) erase(t *testing.T) {
 // same name inherits nothing, and that no reader vouches for old entries, even after a long
 // absence.
 func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
-	ctx := t.Context()
-	must := func(errs ...error) {
-		t.Helper()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	count := func(table string) (n int) {
-		t.Helper()
-		must(db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+prefix+table).Scan(&n))
-		return n
-	}
-	generation := func() (gen int64) {
-		t.Helper()
-		must(db.QueryRowContext(ctx, "SELECT gen FROM "+prefix+"client").Scan(&gen))
-		return gen
-	}
-	version := func() string {
-		t.Helper()
-		versions, err := st.Versions(ctx, []string{"gone"})
-		must(err)
-		return versions[0]
-	}
-	_, err := st.Changes(ctx, "")
-	hasFeed := !errors.Is(err, errors.ErrUnsupported)
-	poll := func(since string) (changes cache.Changes) {
-		t.Helper()
-		if hasFeed {
-			changes, err = st.Changes(ctx, since)
-			must(err)
-		}
-		return changes
-	}
-	set := func(scope webhookcfg.Scope) error {
-		return st.Apply(ctx, webhookcfg.SetChange("gone", scope, egress.NewURL("https://gone.example.com/t0ken")))
-	}
-	unset := func(scope webhookcfg.Scope) error { return st.Apply(ctx, webhookcfg.UnsetChange("gone", scope)) }
-
-	neverSeen, beforeAll := version(), poll("").Next
-	one := deliver.Record{LastSuccess: time.Now()}
-	for name, set := range map[string]func() error{
-		"an override": func() error { return set(webhookcfg.Entity("e1")) },
-		"a base":      func() error { return set(webhookcfg.All()) },
-	} {
-		must(set(), st.SaveDelivery(ctx, "gone", webhookcfg.All(), one), st.Erase(ctx, "gone"))
-		if count("delivery") != 1 || count("client WHERE vacated = 0") != 1 {
-			t.Errorf("with %s, an erase left %d deliveries", name, count("delivery"))
-		}
-		must(unset(webhookcfg.All()), st.Erase(ctx, "gone"))
-	}
-	must(set(webhookcfg.Entity("e1")), unset(webhookcfg.All()))
-	if removed, err := st.Sweep(ctx, 10); err != nil || removed != 1 || count("client") != 1 {
-		t.Errorf("a sweep of a client that was emptied a moment ago removed %d rows: %v", removed, err)
-	}
-	must(set(webhookcfg.Entity("e1")), set(webhookcfg.All()), set(webhookcfg.Entity("e2")), unset(webhookcfg.Entity("e3")))
-	for n := range 1100 { // more than one transaction
-		scope := webhookcfg.Entity(fmt.Sprint("d", n))
-		must(st.SaveDelivery(ctx, "gone", scope, deliver.Record{LastSuccess: time.Now()}))
-	}
-	configured, away := version(), poll("").Next
-	must(st.Erase(ctx, "gone"))
-	hook, err := st.Resolve(ctx, "gone", "e2")
-	if must(err); hook.Source != webhookcfg.SourceOverride || count("delivery") != 1100 {
-		t.Errorf("an erase of a client with webhooks changed it: %v, %d deliveries", hook, count("delivery"))
-	}
-
-	must(unset(webhookcfg.All()))
-	vacated, upToDate := version(), poll(beforeAll).Next
-	for hasFeed && !strings.HasSuffix(upToDate, "/") { // other transactions are running now, but none would after an hour
-		upToDate = poll(upToDate).Next
-	}
-	must(st.Erase(ctx, "gone"), st.Erase(ctx, "another"))
-	if count("override") > 0 || count("delivery") > 0 || count("client") != 1 {
-		t.Errorf("%d overrides, %d deliveries and %d clients are left", count("override"), count("delivery"), count("client"))
-	}
-	must(st.SaveDelivery(ctx, "gone", webhookcfg.All(), deliver.Record{LastSuccess: time.Now()})) // this one is late
-	if removed, err := st.Sweep(ctx, 10); err != nil || removed > 0 || version() != vacated {
-		t.Errorf("a sweep removed %d rows a moment after the unset: %v", removed, err)
-	}
-	last := generation()
-	must(age(ctx, db, prefix))
-	if removed, err := st.Sweep(ctx, 10); err != nil || removed != 1 || count("client") > 0 || count("delivery") > 0 {
-		t.Errorf("a sweep removed %d rows an hour after the unset, %d clients and %d deliveries are left: %v", removed, count("client"), count("delivery"), err)
-	}
-
-	erased := version()
+	_, err := st.Changes(t.Context(), "")
+	e := &erasure{T: t, db: db, prefix: prefix, store: st, hasFeed: !errors.Is(err, errors.ErrUnsupported)}
+	neverSeen, beforeAll := e.version(), e.changes("").Next
+	e.keepsClientsWithWebhooks()
+	configured, away := e.version(), e.changes("").Next
+	upToDate := e.removesRows(beforeAll)
+	vacated, last := e.version(), e.count("client", "gen")
+	e.sweepsLater(vacated)
+	erased := e.version()
 	for _, earlier := range []string{neverSeen, configured, vacated} {
 		if earlier == erased {
 			t.Errorf("the version is %s, as before", erased)
 		}
 	}
-	if hasFeed {
+	e.readersNotice(beforeAll, away, upToDate)
+	e.leavesNothingToANamesake(last, erased)
+	e.sweepsOnlyEmptyClients()
+}
+
+// erasure is the test of one client, gone.
+type erasure struct {
+	*testing.T
+	db      *sql.DB
+	prefix  string
+	store   *sqlstore.Store
+	hasFeed bool
+}
+
+func (e *erasure) must(errs ...error) {
+	e.Helper()
+	if err := errors.Join(errs...); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// count returns an expression over a table, such as COUNT(*).
+func (e *erasure) count(table, expression string) (n int64) {
+	e.Helper()
+	e.must(e.db.QueryRowContext(e.Context(), "SELECT "+expression+" FROM "+e.prefix+table).Scan(&n))
+	return n
+}
+
+func (e *erasure) rows(table string) int64 { e.Helper(); return e.count(table, "COUNT(*)") }
+
+func (e *erasure) version() string {
+	e.Helper()
+	versions, err := e.store.Versions(e.Context(), []string{"gone"})
+	e.must(err)
+	return versions[0]
+}
+
+// changes returns none if the store has no feed.
+func (e *erasure) changes(since string) (changes cache.Changes) {
+	e.Helper()
+	if e.hasFeed {
+		var err error
+		changes, err = e.store.Changes(e.Context(), since)
+		e.must(err)
+	}
+	return changes
+}
+
+func (e *erasure) set(scope webhookcfg.Scope) error {
+	return e.store.Apply(e.Context(), webhookcfg.SetChange("gone", scope, egress.NewURL("https://gone.example.com/t0ken")))
+}
+
+func (e *erasure) unset(scope webhookcfg.Scope) error {
+	return e.store.Apply(e.Context(), webhookcfg.UnsetChange("gone", scope))
+}
+
+func (e *erasure) erase(client string) error { return e.store.Erase(e.Context(), client) }
+
+func (e *erasure) saveDelivery(scope webhookcfg.Scope) error {
+	return e.store.SaveDelivery(e.Context(), "gone", scope, deliver.Record{LastSuccess: time.Now()})
+}
+
+// sweep checks how many rows a sweep removes.
+func (e *erasure) sweep(when string, want int) {
+	e.Helper()
+	if removed, err := e.store.Sweep(e.Context(), 10); err != nil || removed != want {
+		e.Errorf("%s, a sweep removed %d rows, want %d: %v", when, removed, want, err)
+	}
+}
+
+// keepsClientsWithWebhooks ends with a client that has a base, overrides and deliveries.
+func (e *erasure) keepsClientsWithWebhooks() {
+	for name, scope := range map[string]webhookcfg.Scope{"an override": webhookcfg.Entity("e1"), "a base": webhookcfg.All()} {
+		e.must(e.set(scope), e.saveDelivery(webhookcfg.All()), e.erase("gone"))
+		if e.rows("delivery") != 1 || e.rows("client WHERE vacated = 0") != 1 {
+			e.Errorf("with %s, an erase left %d deliveries", name, e.rows("delivery"))
+		}
+		e.must(e.unset(webhookcfg.All()), e.erase("gone"))
+	}
+	e.must(e.set(webhookcfg.Entity("e1")), e.unset(webhookcfg.All()))
+	e.sweep("a moment after the unset", 1)
+	if e.rows("client") != 1 {
+		e.Error("the sweep removed more than the delivery")
+	}
+	e.must(e.set(webhookcfg.Entity("e1")), e.set(webhookcfg.All()), e.set(webhookcfg.Entity("e2")), e.unset(webhookcfg.Entity("e3")))
+	for n := range 1100 { // more than one transaction
+		e.must(e.saveDelivery(webhookcfg.Entity(fmt.Sprint("d", n))))
+	}
+	e.must(e.erase("gone"))
+	hook, err := e.store.Resolve(e.Context(), "gone", "e2")
+	if e.must(err); hook.Source != webhookcfg.SourceOverride || e.rows("delivery") != 1100 {
+		e.Errorf("an erase of a client with webhooks changed it: %v, %d deliveries", hook, e.rows("delivery"))
+	}
+}
+
+// removesRows unsets and erases. It returns the cursor of a reader that knows of the unset.
+func (e *erasure) removesRows(beforeAll string) (upToDate string) {
+	e.must(e.unset(webhookcfg.All()))
+	upToDate = e.changes(beforeAll).Next
+	for e.hasFeed && !strings.HasSuffix(upToDate, "/") { // other transactions are running now, but none would after an hour
+		upToDate = e.changes(upToDate).Next
+	}
+	e.must(e.erase("gone"), e.erase("another"))
+	if e.rows("override") > 0 || e.rows("delivery") > 0 || e.rows("client") != 1 {
+		e.Errorf("%d overrides, %d deliveries and %d clients are left", e.rows("override"), e.rows("delivery"), e.rows("client"))
+	}
+	return upToDate
+}
+
+// sweepsLater: the row of the client goes an hour after the unset, with a record that came
+// late.
+func (e *erasure) sweepsLater(vacated string) {
+	e.must(e.saveDelivery(webhookcfg.All()))
+	e.sweep("a moment after the unset", 0)
+	if e.version() != vacated {
+		e.Error("a sweep a moment after the unset changed the version")
+	}
+	e.must(age(e.Context(), e.db, e.prefix))
+	e.sweep("an hour after the unset", 1)
+	if e.rows("client") > 0 || e.rows("delivery") > 0 {
+		e.Errorf("%d clients and %d deliveries are left", e.rows("client"), e.rows("delivery"))
+	}
+}
+
+func (e *erasure) readersNotice(beforeAll, away, upToDate string) {
+	if e.hasFeed {
 		for name, since := range map[string]string{"before the client": beforeAll, "before its last change": away} {
-			if changes := poll(since); !changes.Reset {
-				t.Errorf("a reader that was away since %s: %+v", name, changes)
+			if changes := e.changes(since); !changes.Reset {
+				e.Errorf("a reader that was away since %s: %+v", name, changes)
 			}
 		}
-		changes := poll(upToDate)
-		if changes.Reset || len(changes.Clients) > 0 || poll(changes.Next).Reset {
-			t.Errorf("a reader that knew of the unset: %+v", changes)
+		changes := e.changes(upToDate)
+		if changes.Reset || len(changes.Clients) > 0 || e.changes(changes.Next).Reset {
+			e.Errorf("a reader that knew of the unset: %+v", changes)
 		}
 	}
-
-	must(set(webhookcfg.Entity("e9")))
-	if hasFeed {
-		if changes := poll(upToDate); changes.Reset || !slices.Equal(changes.Clients, []string{"gone"}) {
-			t.Errorf("after a set: %+v", changes)
+	e.must(e.set(webhookcfg.Entity("e9")))
+	if e.hasFeed {
+		if changes := e.changes(upToDate); changes.Reset || !slices.Equal(changes.Clients, []string{"gone"}) {
+			e.Errorf("after a set: %+v", changes)
 		}
 	}
-	page, err := st.List(ctx, "gone", "", 10)
-	if must(err); page.Base.Source != webhookcfg.SourceNone || len(page.Overrides) != 1 || page.Overrides[0].Entity != "e9" {
-		t.Errorf("the client of the same name has %v", page)
-	}
-	record, err := st.LoadDelivery(ctx, "gone", webhookcfg.All())
-	if must(err); record != (deliver.Record{}) || generation() <= last || version() == erased {
-		t.Errorf("the client of the same name has the record %v, generation %d after %d", record, generation(), last)
-	}
+}
 
-	// A sweep looks only once at a client that has overrides but no base.
-	must(unset(webhookcfg.Entity("e8")), age(ctx, db, prefix))
-	if removed, err := st.Sweep(ctx, 10); err != nil || removed > 0 || count("client WHERE vacated = 0") != 1 {
-		t.Errorf("a sweep removed %d rows of a client with an override: %v", removed, err)
+// leavesNothingToANamesake: the client of the same name has only e9, which it has set.
+func (e *erasure) leavesNothingToANamesake(last int64, erased string) {
+	page, err := e.store.List(e.Context(), "gone", "", 10)
+	if e.must(err); page.Base.Source != webhookcfg.SourceNone || len(page.Overrides) != 1 || page.Overrides[0].Entity != "e9" {
+		e.Errorf("the client of the same name has %v", page)
 	}
-	must(unset(webhookcfg.Entity("e9")), age(ctx, db, prefix))
-	if removed, err := st.Sweep(ctx, 10); err != nil || removed != 1 || count("client") > 0 {
-		t.Errorf("a sweep removed %d rows after the last override: %v", removed, err)
+	record, err := e.store.LoadDelivery(e.Context(), "gone", webhookcfg.All())
+	if e.must(err); record != (deliver.Record{}) || e.count("client", "gen") <= last || e.version() == erased {
+		e.Errorf("the client of the same name has the record %v, generation %d after %d", record, e.count("client", "gen"), last)
+	}
+}
+
+// sweepsOnlyEmptyClients: a sweep looks only once at a client that has overrides but no base.
+func (e *erasure) sweepsOnlyEmptyClients() {
+	e.must(e.unset(webhookcfg.Entity("e8")), age(e.Context(), e.db, e.prefix))
+	e.sweep("with an override", 0)
+	if e.rows("client WHERE vacated = 0") != 1 {
+		e.Error("a sweep looks again at a client with an override")
+	}
+	e.must(e.unset(webhookcfg.Entity("e9")), age(e.Context(), e.db, e.prefix))
+	e.sweep("after the last override", 1)
+	if e.rows("client") > 0 {
+		e.Error("a client is left")
 	}
 }
 
