@@ -97,6 +97,7 @@
 //	400     webhook_unreachable      the probe failed, for any reason
 //	401     invalid_client           no credentials, or not valid ones
 //	403     all_refused              AllScope refuses requests that reach all entities
+//	403     one of yours             CheckChange or the store refuses the change: see Refusal
 //	404     not_found                not a path of the handler
 //	404     unknown_entity           EntityExists reports false
 //	405     method_not_allowed       the path does not support the method; see Allow

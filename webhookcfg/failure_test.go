@@ -55,6 +55,11 @@ func TestFaults(t *testing.T) {
 			o.EntityExists = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
 			return newRecorder(), verifier(verify)
 		}},
+		{"CheckChange", setRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			o.Refusals = []webhookcfg.Refusal{overLimit}
+			o.CheckChange = func(ctx context.Context, _ webhookcfg.Change) error { return fault(ctx) }
+			return newRecorder(), verifier(verify)
+		}},
 		{"DeliveryStatus", readRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
 			o.DeliveryStatus = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 				return webhookcfg.DeliveryStatus{State: "ok"}, fault(ctx)

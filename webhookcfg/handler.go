@@ -77,7 +77,7 @@ func (h *Handler) changeTime() time.Time {
 // Options returns a copy of the handler's options, with the defaults filled in.
 func (h *Handler) Options() Options {
 	o := h.options
-	o.Policy, o.VariantAliases = o.Policy.Clone(), slices.Clone(o.VariantAliases)
+	o.Policy, o.VariantAliases, o.Refusals = o.Policy.Clone(), slices.Clone(o.VariantAliases), slices.Clone(o.Refusals)
 	return o
 }
 

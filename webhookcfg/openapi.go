@@ -13,7 +13,7 @@ import (
 var openAPI string
 
 // document is openAPI in parts. The lines between them depend on the options.
-var document = func() (d struct{ intro, paths, set, all, one, components string }) {
+var document = func() (d struct{ intro, paths, set, all, one, responses, codes, texts, rest string }) {
 	rest := openAPI
 	until := func(line string) string {
 		part, after, found := strings.Cut(rest, "\n"+line)
@@ -28,7 +28,10 @@ var document = func() (d struct{ intro, paths, set, all, one, components string 
 	d.set = until(deleteLine)
 	d.all = until(pathLine(variantPath + "/{" + mocID + "}"))
 	d.one = until(componentsLine)
-	d.components = rest
+	d.responses = until(exampleLines(allRefused))
+	d.codes = until(enumLine([]string{allRefused.Code}))
+	d.texts = until(enumLine([]string{allRefused.Description}))
+	d.rest = rest
 	return d
 }()
 
@@ -40,22 +43,40 @@ const (
 func serverLine(base string) string { return fmt.Sprintf("  - url: %q\n", base) }
 func pathLine(path string) string   { return fmt.Sprintf("  %q:\n", path) }
 
+// exampleLines returns an example of a response with 403.
+func exampleLines(r Refusal) string {
+	return fmt.Sprintf("            %[1]q:\n              value: {error: %[1]q, error_description: %[2]q}\n", r.Code, r.Description)
+}
+
+// enumLine returns the values of a field. In quotes, a code such as "null" is a text in YAML.
+func enumLine(values []string) string {
+	return `          enum: ["` + strings.Join(values, `", "`) + "\"]\n"
+}
+
 // OpenAPI returns an OpenAPI 3.1 document in YAML that describes the handler's interface. You
 // can serve it to your clients and their tools, as application/yaml (RFC 9512). Every call
 // returns a new copy.
 //
-// The document has [Options.BasePath] as the server, and the paths of
-// [Options.VariantAliases]. If you strip a prefix before you call the handler, replace the
-// server "/".
+// The document has [Options.BasePath] as the server, the paths of [Options.VariantAliases],
+// and the codes and texts of [Options.Refusals]. If you strip a prefix before you call the
+// handler, replace the server "/".
 //
 // It includes reads and deliveries even if your handler doesn't serve them. Its limits and
 // its syntax of identifiers are the defaults.
 func (h *Handler) OpenAPI() []byte {
-	text := document.intro + serverLine(cmp.Or(h.options.BasePath, "/")) + document.paths + describeVariant(variantPath, "Variant")
+	variants := []string{describeVariant(variantPath, "Variant")}
 	for i, alias := range h.options.VariantAliases {
-		text += describeVariant(alias, fmt.Sprintf("Alias%d", i+1))
+		variants = append(variants, describeVariant(alias, fmt.Sprintf("Alias%d", i+1)))
 	}
-	return []byte(text + componentsLine + document.components)
+	var examples, codes, texts []string
+	for _, r := range append([]Refusal{allRefused}, h.options.Refusals...) {
+		examples = append(examples, exampleLines(r))
+		codes, texts = append(codes, r.Code), append(texts, r.Description)
+	}
+	return []byte(document.intro + serverLine(cmp.Or(h.options.BasePath, "/")) +
+		document.paths + strings.Join(variants, "") +
+		componentsLine + document.responses + strings.Join(examples, "") +
+		document.codes + enumLine(codes) + document.texts + enumLine(texts) + document.rest)
 }
 
 // describeVariant returns the paths of the variant, or of an alias. The name makes the

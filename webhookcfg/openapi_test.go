@@ -54,7 +54,7 @@ func readOutline(t *testing.T, document string) outline {
 	return o
 }
 
-var errorExample = regexp.MustCompile(`^\{error: (\w+), error_description: [^}]+\}$`)
+var errorExample = regexp.MustCompile(`^\{error: "?(\w+)"?, error_description: .+\}$`)
 
 // use records the component of a status of an operation.
 func (o outline) use(t *testing.T, keys [8]string, ref string) {
@@ -154,11 +154,8 @@ func TestOpenAPIResponses(t *testing.T) {
 		case "GET":
 			want = append(want, 405) // where there are no reads
 		}
-		if method == "POST" || method == "DELETE" && !strings.HasSuffix(path, "}") {
-			want = append(want, 403) // where all is refused
-		}
 		if method != "GET" {
-			want = append(want, 200) // the reads have a 200 of their own
+			want = append(want, 200, 403) // the reads have a 200 of their own
 		}
 		got := slices.Sorted(maps.Keys(o.responses[id]))
 		if slices.Sort(want); !slices.Equal(got, want) {
@@ -195,5 +192,32 @@ func TestOpenAPICopy(t *testing.T) {
 	clear(h.OpenAPI())
 	if diff := cmp.Diff(string(file), string(h.OpenAPI())); diff != "" {
 		t.Errorf("-file +document:\n%s", diff)
+	}
+}
+
+// TestOpenAPIRefusals: the document lists the host's codes and texts beside our own, each as a
+// text, whatever YAML would make of the word.
+func TestOpenAPIRefusals(t *testing.T) {
+	opts := refusing()
+	opts.VariantAliases = []string{"/short"}
+	opts.Refusals = append(opts.Refusals, webhookcfg.Refusal{Code: "null", Description: "100% {full}: #1"})
+	document := openAPI(t, opts)
+	want := webhookcfg.ErrorTable()
+	want["reserved"], want["too_many_overrides"], want["null"] = 403, 403, 403
+	if diff := cmp.Diff(want, readOutline(t, document).errors); diff != "" {
+		t.Errorf("-want +document:\n%s", diff)
+	}
+	for _, line := range []string{
+		`          enum: ["all_refused", "reserved", "too_many_overrides", "null"]`,
+		`          enum: ["This service accepts no request that reaches all entities", "This identifier is reserved", "The plan allows 500 overrides", "100% {full}: #1"]`,
+		`              value: {error: "null", error_description: "100% {full}: #1"}`,
+	} {
+		if strings.Count(document, "\n"+line+"\n") != 1 {
+			t.Errorf("the document lacks the line %s", line)
+		}
+	}
+	opts.Refusals = nil
+	if lines := strings.Count(openAPI(t, opts), "\n"); strings.Count(document, "\n") != lines+2*3 {
+		t.Errorf("%d lines without refusals, and %d with three", lines, strings.Count(document, "\n"))
 	}
 }

@@ -112,10 +112,14 @@ func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	if e := o.checkExists(ctx, scope); e != nil {
 		return e
 	}
+	c := SetChange(o.event.Client, scope, o.url)
+	if e := o.checkChange(ctx, c); e != nil {
+		return e
+	}
 	if e := o.probe(ctx); e != nil {
 		return e
 	}
-	return o.apply(ctx, SetChange(o.event.Client, scope, o.url))
+	return o.apply(ctx, c)
 }
 
 func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
@@ -123,7 +127,11 @@ func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
 	if e := o.checkConfigured(ctx, scope); e != nil {
 		return e
 	}
-	return o.apply(ctx, UnsetChange(o.event.Client, scope))
+	c := UnsetChange(o.event.Client, scope)
+	if e := o.checkChange(ctx, c); e != nil {
+		return e
+	}
+	return o.apply(ctx, c)
 }
 
 func (o *operation) resolve(ctx context.Context, entity string) (Webhook, *apiError) {
@@ -140,10 +148,14 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 		return unavailable(err)
 	}
 	c.Time = o.h.changeTime()
-	if err := o.h.store.Apply(ctx, c); err != nil {
-		return storeError(err)
+	err := o.h.store.Apply(ctx, c)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if e := o.refused(err); e != nil {
+		return e
+	}
+	return storeError(err)
 }
 
 // newOperation returns an operation that the host's own code asks for. It starts now.

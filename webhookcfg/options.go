@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,17 @@ type Options struct {
 	// while the entity existed, it can still read and unset that. An error gets 503.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
+	// CheckChange lets you refuse a change for a reason of your own, such as the client's plan:
+	// return one of Refusals, or an error that wraps one (403). The handler calls it for each
+	// set and unset, before it probes the URL and before the store sees the change. A set has a
+	// URL and an unset has none, and the Time of the change isn't known yet. Any other error
+	// gets 503.
+	CheckChange func(ctx context.Context, c Change) error
+
+	// Refusals are all that CheckChange and the store can return. A [Refusal] that isn't
+	// listed here is treated as a defect (500).
+	Refusals []Refusal
+
 	// Policy says which URLs clients can set. It defaults to the zero Policy, the strictest
 	// one.
 	Policy *egress.Policy
@@ -151,6 +163,7 @@ func (o *Options) complete() error {
 
 func (o *Options) setDefaults() {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
+	o.VariantAliases, o.Refusals = slices.Clone(o.VariantAliases), slices.Clone(o.Refusals)
 	o.Realm = cmp.Or(o.Realm, defaultRealm)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
@@ -177,12 +190,12 @@ func (o *Options) validate() error {
 		return fmt.Errorf("unknown ProbeMode %d", o.ProbeMode)
 	case o.AllScope >= allScopes:
 		return fmt.Errorf("unknown AllScope %d", o.AllScope)
-	case strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }):
+	case strings.ContainsFunc(o.Realm, isUnsafeInText):
 		return errors.New("the Realm can have only printable ASCII, without quotes and backslashes")
 	case o.BasePath != "" && !plainPath(o.BasePath):
 		return fmt.Errorf("BasePath: %q %s", o.BasePath, rulePlainPath)
 	}
-	return errors.Join(o.Policy.Validate(), o.checkAliases())
+	return errors.Join(o.Policy.Validate(), o.checkAliases(), o.checkRefusals())
 }
 
 // checkAliases refuses an alias that can't be matched literally, or that contains another

@@ -61,6 +61,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		"unwrapped":        func() error { return &os.PathError{Op: "open", Path: secretURL, Err: errBroken} },
 		"path alone":       func() error { return errors.New("driver: " + secretPath) },
 		"query alone":      func() error { return errors.New("driver: k=QU3RY") },
+		"refusal":          func() error { return fmt.Errorf("%w: %w", quoting(), overLimit) },
 		"none":             func() error { return nil },
 	}
 	for name, fault := range faults {
@@ -80,6 +81,10 @@ func TestSecretsStaySecret(t *testing.T) {
 			} {
 				o.Logger = slog.New(handler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 				h := hooktest.NewHandler(t, faulty{fault: func(context.Context) error { return fault() }}, verifier(verify), o)
+				if o.CheckChange == nil { // the second handler has one, whose faults come first
+					o.Refusals = []webhookcfg.Refusal{overLimit}
+					o.CheckChange = func(context.Context, webhookcfg.Change) error { return fault() }
+				}
 				for _, body := range []string{
 					`{"webhook_url":"` + secretURL + `"}`,
 					`{"endpoint_id":"` + secretPath + `","webhook_url":"` + secretURL + `"}`,

@@ -66,12 +66,15 @@ const (
 	ruleEmptyEntity = "The identifier in the path is empty"
 )
 
+// allRefused is our own refusal, for [AllScopeRefused].
+var allRefused = Refusal{codeAllRefused.name, "This service accepts no request that reaches all entities"}
+
 // checkAll refuses a request for all entities if it could have lost an identifier on its way.
 func (q *request) checkAll() *apiError {
 	m, o, rt := q.match, &q.h.options, q.h.routes
 	switch {
 	case o.AllScope == AllScopeRefused:
-		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
+		return &apiError{code: codeAllRefused, description: allRefused.Description}
 	case q.r.URL.RawQuery != "" || q.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
 	case !rt.isUnmodified(q.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(q.r), o.AllScope):

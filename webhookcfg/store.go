@@ -10,7 +10,8 @@ import "context"
 //  2. Once Apply has returned nil, every later Resolve sees the change. If you document your
 //     store as durable, that holds after a crash too.
 //  3. If Apply returns an error, the state is as before the change or as after it, never in
-//     between. The handler responds 503.
+//     between. The handler responds 503. If the error holds a [Refusal], the state is as
+//     before.
 //  4. A set of one entity gives it an override with the URL.
 //  5. A set of all makes the URL the base and drops every override, off ones too, at a cost
 //     that doesn't depend on their number.

@@ -75,6 +75,17 @@ func entityExists(_ context.Context, _, entity string) (bool, error) {
 	return entity != "foreign", nil
 }
 
+// reserved is the host's reason to refuse changes of an entity. In YAML, its code without
+// quotes would be no text.
+var reserved = webhookcfg.Refusal{Code: "null", Description: "This identifier is reserved: #1"}
+
+func checkChange(_ context.Context, c webhookcfg.Change) error {
+	if c.Scope == webhookcfg.Entity("reserved") {
+		return reserved
+	}
+	return nil
+}
+
 // options returns the options of a handler that can send every response, except for the 405
 // of a handler without reads.
 func options() *webhookcfg.Options {
@@ -82,6 +93,8 @@ func options() *webhookcfg.Options {
 		Reads:        true,
 		Prober:       prober{},
 		EntityExists: entityExists,
+		CheckChange:  checkChange,
+		Refusals:     []webhookcfg.Refusal{reserved},
 		Now:          func() time.Time { return noon },
 	}
 }

@@ -201,6 +201,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("unreachable", one("e1", "https://down.example.com/"), "400 webhook_unreachable", "")
 	add("prober is busy", one("e1", "https://busy.example.com/"), "429 too_many_requests", "")
 	add("unknown entity", one("foreign", url), "404 unknown_entity", "")
+	add("refused by the host", one("reserved", url), "403 null", "")
 	add("too large", one("e1", url)+strings.Repeat(" ", 16<<10), "413 request_too_large", "")
 	add("no media type", one("e1", url), "415 unsupported_media_type", "", "Content-Type: ")
 	add("text", one("e1", url), "415 unsupported_media_type", "", "Content-Type: text/plain")
@@ -228,6 +229,8 @@ func pathRows(path string) (rows []request) {
 		add("/"+id, "", bad, "", "DELETE", "GET")
 	}
 	add("/foreign", "", "404 unknown_entity", "", "DELETE", "GET")
+	add("/reserved", "", "403 null", "", "DELETE")
+	add("/reserved", "", "200", "", "GET")
 	add("/e1/", "", "404 not_found", "", "DELETE", "GET", "PUT")
 	add("/e1/e2", "", "404 not_found", "", "DELETE", "GET")
 	add("//", "", "404 not_found", "", "DELETE", "GET")
