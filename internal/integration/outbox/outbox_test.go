@@ -4,6 +4,7 @@ package outbox_test
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 )
+
+var soak = flag.Bool("soak", false, "run the tests that take long")
 
 var prefixes atomic.Int64
 
