@@ -105,8 +105,17 @@ func TestSameAsAPI(t *testing.T) {
 			}
 			return entity != "unknown" && !(client == "client-of-bert" && entity == "e2"), nil
 		}},
-		"probe":      {Prober: probes{}},
-		"warn":       {Prober: probes{}, ProbeMode: webhookcfg.ProbeWarn},
+		"probe": {Prober: probes{}},
+		"warn":  {Prober: probes{}, ProbeMode: webhookcfg.ProbeWarn},
+		"refusals": {ProbeMode: webhookcfg.ProbeOff, Refusals: []webhookcfg.Refusal{full}, CheckChange: func(_ context.Context, c webhookcfg.Change) error {
+			switch {
+			case c.Scope == webhookcfg.Entity("E1"):
+				return errBroken
+			case c.Scope == webhookcfg.Entity("e2") && !c.URL.IsZero(), c.Scope.IsAll() && c.URL.IsZero():
+				return full
+			}
+			return nil
+		}},
 		"own syntax": {ProbeMode: webhookcfg.ProbeOff, ValidEntityID: func(id string) bool { return len(id) < 100 }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,9 @@ type Options struct {
 	SigningKey func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 
 	// Text translates: it returns the text with a key in the language of the request's user,
-	// or "" for the English one. [Texts] returns all keys.
+	// or "" for the English one. [Texts] returns all keys. A [webhookcfg.Refusal] of the
+	// handler's options has the key "refusal." with its code, and its description is the
+	// English text.
 	Text func(r *http.Request, key string) string
 
 	// Layout writes a whole page, with your own header and footer. The portal has already set

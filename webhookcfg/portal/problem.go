@@ -3,6 +3,7 @@ package portal
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,13 +25,17 @@ var (
 	unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
 )
 
-// fail puts the reason on the page. Each error code of the handler has its own text.
+// fail puts the reason on the page. Each error code of the handler has its own text. For a
+// refusal of the host's, the host has.
 func (v *visit) fail(err error) {
 	p, ok := errors.AsType[problem](err)
 	if e, isError := errors.AsType[*webhookcfg.Error](err); isError {
 		p = problem{status: e.Status, key: "error." + e.Code, wait: e.RetryAfter}
 		if e.Status == http.StatusBadRequest && e.Code != "webhook_unreachable" {
 			p.detail = e.Description // names the rule
+		}
+		if slices.Contains(v.Parent.Refusals, webhookcfg.Refusal{Code: e.Code, Description: e.Description}) {
+			p.key, p.detail = "error.refused", v.translated("refusal."+e.Code, e.Description)
 		}
 	} else if !ok {
 		p = problem{status: http.StatusInternalServerError, key: "error.server_error"}

@@ -3,13 +3,27 @@ package portal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html"
+	"net/http"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
+
+// full is a host's reason to refuse a change. The pages have an error of their own with that name.
+var full = webhookcfg.Refusal{Code: "confirm", Description: "The plan <S> is full"}
+
+// refusingStore refuses every change.
+type refusingStore struct{ webhookcfg.Store }
+
+func (refusingStore) Apply(context.Context, webhookcfg.Change) error { return full }
+
+func (s refusingStore) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	return s.Store.(webhookcfg.Lister).List(ctx, client, after, limit)
+}
 
 // TestErrors: each refusal is a sentence that says how to go on. The page keeps the fields
 // that were typed, and changes nothing.
@@ -48,6 +62,22 @@ func TestErrors(t *testing.T) {
 		}, "set", set, 500, []string{"wrong on our side", kept}},
 		{"all refused", func(f *fixture) { f.handler.AllScope = webhookcfg.AllScopeRefused }, "all", []string{"url", hookURL, "confirm", "all"}, 403, []string{"Set each entity by itself"}},
 		{"all refused by the portal", func(f *fixture) { f.portal.OneOnly = true }, "unset-all", []string{"confirm", "all"}, 403, []string{"Set each entity by itself"}},
+		{"refused by the host", func(f *fixture) {
+			f.handler.Refusals = []webhookcfg.Refusal{full}
+			f.handler.CheckChange = func(context.Context, webhookcfg.Change) error { return fmt.Errorf("%w: %w", broken, full) }
+		}, "set", set, 403, []string{"This change was refused. Nothing was changed.", "The plan &lt;S&gt; is full", "!broken", "!tell whether", `value="e1"`, kept}},
+		{"refused by the store", func(f *fixture) {
+			f.handler.Refusals = []webhookcfg.Refusal{full}
+			f.store = refusingStore{f.store}
+		}, "all", []string{"url", hookURL, "confirm", "all"}, 403, []string{"This change was refused. Nothing was changed.", "The plan &lt;S&gt; is full", `value="all"`, kept}},
+		{"refused in the person's language", func(f *fixture) {
+			f.handler.Refusals = []webhookcfg.Refusal{full}
+			f.store = refusingStore{f.store}
+			f.portal.Text = func(_ *http.Request, key string) string {
+				return map[string]string{"error.refused": "Abgelehnt", "refusal.confirm": "Der Tarif ist voll: 100%"}[key]
+			}
+		}, "unset", []string{"id", "e1"}, 403, []string{"Abgelehnt", "Der Tarif ist voll: 100%", "!The plan"}},
+		{"refused with a reason that isn't listed", func(f *fixture) { f.store = refusingStore{f.store} }, "set", set, 500, []string{"wrong on our side", "!The plan"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +102,7 @@ func TestErrors(t *testing.T) {
 func TestAllCodes(t *testing.T) {
 	for _, code := range []string{
 		"invalid_request", "invalid_webhook_url", "webhook_unreachable", "invalid_client", "all_refused", "not_found", "unknown_entity",
-		"method_not_allowed", "request_too_large", "unsupported_media_type", "too_many_requests", "server_error", "temporarily_unavailable",
+		"method_not_allowed", "request_too_large", "unsupported_media_type", "too_many_requests", "server_error", "temporarily_unavailable", "refused",
 	} {
 		if portal.Texts()["error."+code] == "" {
 			t.Errorf("no text for %s", code)

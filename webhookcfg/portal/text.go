@@ -140,6 +140,7 @@ var texts = map[string]string{
 	"error.webhook_unreachable":     "The URL couldn't be reached. Nothing was changed. Check that your server runs and can be reached from the internet.",
 	"error.invalid_client":          "The ID or the secret is wrong. Check both, and try again.",
 	"error.all_refused":             "All entities at once can't be changed here. Nothing was changed. Set each entity by itself.",
+	"error.refused":                 "This change was refused. Nothing was changed.",
 	"error.not_found":               "There is no such page. Go to the webhooks.",
 	"error.unknown_entity":          "There is no entity with this ID. Check the ID.",
 	"error.method_not_allowed":      "This page can't be used like this. Go to the webhooks.",
@@ -152,9 +153,12 @@ var texts = map[string]string{
 	"error.temporarily_unavailable": "We can't do this right now. Try again in a moment.",
 }
 
-// T returns a text in the person's language. If the host's function fails once, the rest of
-// the page is English.
-func (v *visit) T(key string, args ...any) string {
+// T returns a text in the person's language.
+func (v *visit) T(key string, args ...any) string { return format(v.translated(key, texts[key]), args) }
+
+// translated returns the host's text, or the English one. If the host's function fails once,
+// the rest of the page is English.
+func (v *visit) translated(key, english string) string {
 	text := ""
 	if v.Options.Text != nil && !v.isEnglish {
 		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
@@ -162,5 +166,5 @@ func (v *visit) T(key string, args ...any) string {
 			return nil
 		}) != nil
 	}
-	return format(cmp.Or(text, texts[key]), args)
+	return cmp.Or(text, english)
 }
