@@ -27,9 +27,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		f.run(t.Context(), failure, "", row.complaint, "health", row.address)
 		t.Setenv(variable, row.address)
-		if row.address != "" {
-			f.run(t.Context(), failure, "", row.complaint, "clients", "env:"+variable)
-		}
+		f.run(t.Context(), failure, "", row.complaint, "clients", "env:"+variable)
 	}
 	t.Setenv(variable, "")
 	f.run(t.Context(), failure, "", variable+" is not set", "clients", "env:"+variable)

@@ -82,6 +82,9 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	if flags.NArg() > 0 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	if cfg.listen == "" { // which would mean all addresses
+		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
+	}
 	cfg.policy = new(egress.Policy)
 	if *dev {
 		cfg.policy = egress.Development()

@@ -175,6 +175,7 @@ func TestFlags(t *testing.T) {
 	cancel() // so that the service doesn't start if a flag is accepted
 	for _, args := range [][]string{
 		{"-probe", "perhaps"},
+		{"-listen", ""},
 		{"-store", "cloud"},
 		{"-credentials", filepath.Join(dir, "none")},
 		{"-credentials", empty},

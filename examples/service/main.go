@@ -88,6 +88,9 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	if n := slices.Index(flags.Args(), ""); n >= 0 {
 		return cfg, fmt.Errorf("argument %d is empty, perhaps because a variable isn't set", n+1)
 	}
+	if cfg.listen == "" { // which would mean all addresses
+		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
+	}
 	if cfg.delivery.Timeout <= 0 {
 		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)
 	}

@@ -454,6 +454,7 @@ func TestBadArguments(t *testing.T) {
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-after", "yesterday"}, "after"},
+		{"no address", []string{"-store", there, "-listen", ""}, "-listen is empty"},
 		{"empty command", []string{"-store", there, ""}, "argument 1 is empty"},
 		{"empty client", []string{"-store", there, "replay", ""}, "argument 2 is empty"},
 		{"empty name of a secret", []string{"-store", there, "retire", "acme", ""}, "argument 3 is empty"},

@@ -67,6 +67,7 @@ func (s *sessions) find(r *http.Request) (client, person string, err error) {
 func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	r.Body = http.MaxBytesReader(w, r.Body, 8<<10)
+	problem := ""
 	switch {
 	case r.Method != http.MethodPost:
 	case r.PostFormValue("out") != "":
@@ -78,12 +79,16 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/portal/", http.StatusSeeOther)
 			return
 		}
+		status := http.StatusForbidden
+		problem = `<p role="alert">The name or the password is wrong.</p>`
 		if limit, ok := errors.AsType[*auth.LimitError](err); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(limit.RetryAfter().Seconds())+1))
-			w.WriteHeader(http.StatusTooManyRequests)
+			status = http.StatusTooManyRequests
+			problem = `<p role="alert">Too many attempts. Wait a moment, then try again.</p>`
 		}
+		w.WriteHeader(status)
 	}
-	_, _ = io.WriteString(w, `<!DOCTYPE html><html lang="en"><title>Sign in</title><h1>Sign in</h1><form method="post">
+	_, _ = io.WriteString(w, `<!DOCTYPE html><html lang="en"><title>Sign in</title><h1>Sign in</h1>`+problem+`<form method="post">
 <p><label>Person <input name="person" autocomplete="username"></label></p>
 <p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>
 <button>Sign in</button></form>`)

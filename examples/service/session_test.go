@@ -42,8 +42,8 @@ func TestSession(t *testing.T) {
 	if resp, page := do("GET", "/portal/", "", nil); resp.StatusCode != http.StatusForbidden || !strings.Contains(page, `href="/sign-in"`) {
 		t.Errorf("signed out: %d %s", resp.StatusCode, page)
 	}
-	if resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"wrong"}}); resp.Header.Get("Set-Cookie") != "" {
-		t.Error("a wrong password signs in")
+	if resp, page := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"wrong"}}); resp.Header.Get("Set-Cookie") != "" || resp.StatusCode != http.StatusForbidden || !strings.Contains(page, "password is wrong") {
+		t.Errorf("a wrong password: %d %s", resp.StatusCode, page)
 	}
 	resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"a-password-of-ann"}})
 	cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
