@@ -69,6 +69,9 @@ func (s *Sender) PerClient(client string) int {
 	return perClient
 }
 
+// MaxBody returns the maximum size of a message's body, from [Options.MaxBody].
+func (s *Sender) MaxBody() int { return s.options.MaxBody }
+
 // Send makes the attempt, as [Sender.Send] does.
 func (a *Attempt) Send(ctx context.Context) Result {
 	start := time.Now()

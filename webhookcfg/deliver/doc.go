@@ -42,8 +42,8 @@
 //	               were unavailable, or you cancelled ctx
 //	Undeliverable  no webhook is in effect, it was stopped, or   done
 //	               status 410
-//	Undeliverable  the policy refuses the URL, or the message    set aside
-//	               is invalid
+//	Undeliverable  the policy refuses the URL, the message is    set aside
+//	               invalid or too large, or status 413
 //
 // Only the status counts, and redirects aren't followed.
 //

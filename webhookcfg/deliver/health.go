@@ -251,7 +251,7 @@ func newRecord(r Result, at time.Time) Record {
 		failure.Stopped = !r.Webhook.Since.IsZero()
 	case r.Reason == ReasonPolicy:
 		failure.FirstFailure = time.Time{} // nothing was attempted
-	case r.Outcome != Failed:
+	case r.Outcome != Failed && r.Status == 0:
 		return Record{}
 	}
 	return failure

@@ -130,7 +130,7 @@ func sendTo(t *testing.T, receiver hostile.Receiver, want judgement, timeout tim
 	defer server.Close()
 	guarded := egress.Development()
 	guarded.RootCAs = receiver.Roots
-	s := newSender(t, configured(t, server.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded, Timeout: timeout})
+	s := newSender(t, configured(t, server.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded, Timeout: timeout, MaxBody: receiver.BodySize})
 	m := message
 	if receiver.BodySize > 0 {
 		m.Body = make([]byte, receiver.BodySize)

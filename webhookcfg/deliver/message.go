@@ -27,8 +27,11 @@ type Message struct {
 	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -. See [MessageID].
 	ID string `json:"id"`
 
-	// Body is sent as it is. Don't modify it, not even right after Send returned: a
-	// connection may still be writing it if the receiver responded early.
+	// Body is sent as it is, up to [Options.MaxBody]. It should be text in UTF-8, such as JSON:
+	// the specification's libraries for JavaScript and Python can't verify anything else.
+	//
+	// Don't modify it, not even right after Send returned: a connection may still be writing it
+	// if the receiver responded early.
 	Body []byte `json:"body"`
 
 	// ContentType is the media type of Body, up to 256 bytes. Empty means application/json.
@@ -59,9 +62,9 @@ func MessageID(parts ...string) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// Validate returns an error if Send would refuse the message as [ReasonMessage]. Call it
-// before you enqueue a message whose ID or content type comes from elsewhere. Otherwise you'd
-// only find out in the background.
+// Validate returns an error if no Sender would send the message, because of its ID or its
+// content type. Call it before you enqueue a message in which these come from elsewhere.
+// Otherwise you'd only find out in the background.
 func (m Message) Validate() error {
 	// A full stop in the ID would make the text that is signed ambiguous, and a line break
 	// in the content type would add fields to the header.

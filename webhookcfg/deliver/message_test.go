@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"reflect"
@@ -50,6 +51,33 @@ func TestMessage(t *testing.T) {
 		} else if strings.Contains(err.Error(), "Secret") {
 			t.Errorf("%+v: the error has a part of the message: %v", m, err)
 		}
+	}
+}
+
+// TestMaxBody: a body that is too large isn't sent, and the error says both sizes.
+func TestMaxBody(t *testing.T) {
+	r := newReceiver(t, false, status(http.StatusNoContent))
+	st := configured(t, r.URL)
+	for limit, opts := range map[int]*deliver.Options{256 << 10: nil, 10: {MaxBody: 10}} {
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, opts)
+		if got := s.MaxBody(); got != limit {
+			t.Errorf("MaxBody = %d, want %d", got, limit)
+		}
+		m := deliver.Message{ID: "m", Body: make([]byte, limit)}
+		check(t, "as large as allowed", s.Send(t.Context(), "acme", "e1", m), deliver.Delivered, "")
+		m.Body = make([]byte, limit+1)
+		result := s.Send(t.Context(), "acme", "e1", m)
+		check(t, "too large", result, deliver.Undeliverable, deliver.ReasonMessage)
+		if want := fmt.Sprintf("has %d bytes, and Options.MaxBody is %d", limit+1, limit); !strings.Contains(result.Err.Error(), want) {
+			t.Errorf("error %v, want %q in it", result.Err, want)
+		}
+		check(t, "too large a test", s.Test(t.Context(), "acme", "", m), deliver.Undeliverable, deliver.ReasonMessage)
+	}
+	if n := len(r.received()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+	if _, err := deliver.New(st, keyring{}, &deliver.Options{MaxBody: -1}); err == nil {
+		t.Error("a negative MaxBody is accepted")
 	}
 }
 

@@ -28,6 +28,9 @@ func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Resul
 	case resp.StatusCode == http.StatusGone:
 		r.Outcome, r.Reason = Undeliverable, ReasonGone
 		return r
+	case resp.StatusCode == http.StatusRequestEntityTooLarge:
+		r.Outcome, r.Reason = Undeliverable, ReasonStatus // another attempt would be as large
+		return r
 	case resp.StatusCode == http.StatusTooManyRequests,
 		resp.StatusCode == http.StatusBadGateway,
 		resp.StatusCode == http.StatusServiceUnavailable,

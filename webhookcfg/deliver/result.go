@@ -57,7 +57,8 @@ const (
 	ReasonRedirect Reason = "redirect"
 	// ReasonThrottled, with Failed: the status was 429, 502, 503 or 504.
 	ReasonThrottled Reason = "throttled"
-	// ReasonStatus, with Failed: any other status.
+	// ReasonStatus, with Failed: any other status. With Undeliverable, it's status 413: the
+	// message is too large for the receiver.
 	ReasonStatus Reason = "status"
 
 	// ReasonBusy, with Deferred: a limit of the client or the receiver was reached, or the
@@ -65,14 +66,15 @@ const (
 	ReasonBusy Reason = "busy"
 	// ReasonPaused, with Deferred: the receiver failed a moment ago, or asked for a pause.
 	ReasonPaused Reason = "paused"
-	// ReasonUnavailable, with Deferred: the store or the keys failed, the policy couldn't
-	// check the address, or the caller cancelled its context.
+	// ReasonUnavailable, with Deferred: the store, the keys or Options.Prepare failed, the policy
+	// couldn't check the address, or the caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
 	// ReasonNoWebhook, with Undeliverable: the entity has no webhook.
 	ReasonNoWebhook Reason = "no_webhook"
 	// ReasonGone, with Undeliverable: the receiver responded with status 410, so it wants no
-	// more messages.
+	// more messages. A [Health] stops the webhook then. Without one, only this message is done,
+	// and you should keep the next ones from being sent.
 	ReasonGone Reason = "gone"
 	// ReasonStopped, with Undeliverable: a [Health] has stopped the webhook. Nothing was
 	// sent.
@@ -80,9 +82,9 @@ const (
 	// ReasonPolicy, with Undeliverable: the policy refuses the URL itself, or the IP address
 	// in it. Nothing was sent.
 	ReasonPolicy Reason = "policy"
-	// ReasonMessage, with Undeliverable: the message's ID or content type is invalid, or the
-	// Resolver rejects the client or the entity, for example because it's empty. Nothing was
-	// sent.
+	// ReasonMessage, with Undeliverable: the message's ID or content type is invalid, its body
+	// is larger than [Options.MaxBody], or the Resolver rejects the client or the entity, for
+	// example because it's empty. Nothing was sent.
 	ReasonMessage Reason = "message"
 
 	// ReasonExpired is the reason for a stop after [HealthOptions.StopAfter] of failures. No

@@ -51,8 +51,8 @@ const (
 	// Retry: keep the message, and send it again after a delay.
 	Retry
 	// SetAside: remove the message from the queue, but keep it for as long as you want to
-	// be able to replay it. The schedule is used up, the policy refuses the URL, or the
-	// message is invalid.
+	// be able to replay it. The schedule is used up, the policy refuses the URL, the message is
+	// invalid, or its receiver responded with status 413.
 	SetAside
 )
 

@@ -45,6 +45,7 @@ func TestNext(t *testing.T) {
 		{1, undeliverable(deliver.ReasonGone), done, 0},
 		{1, undeliverable(deliver.ReasonPolicy), setAside, 0},
 		{1, undeliverable(deliver.ReasonMessage), setAside, 0},
+		{1, undeliverable(deliver.ReasonStatus), setAside, 0},
 		{1, undeliverable("another"), setAside, 0},
 		{1, deliver.Result{Outcome: deliver.Failed}, retry(2, 10*time.Second), 2 * time.Second},
 		{2, deliver.Result{Outcome: deliver.Failed}, retry(3, 100*time.Second), 20 * time.Second},

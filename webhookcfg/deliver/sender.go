@@ -54,8 +54,14 @@ type Options struct {
 	// with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
+	// MaxBody is the maximum size of a message's body in bytes. A larger message is
+	// undeliverable with [ReasonMessage]. Zero means 256 KiB. Most receivers have limits of their
+	// own, and the specification recommends less than 20 kB.
+	MaxBody int
+
 	// Health records how deliveries go, and stops deliveries to dead webhooks. If nil,
-	// nothing is recorded or stopped.
+	// nothing is recorded or stopped, so after a [ReasonGone] you decide yourself whether to go
+	// on sending.
 	Health *Health
 
 	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg".
@@ -90,11 +96,12 @@ const (
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
 	defaultMaxPause    = time.Hour
+	defaultMaxBody     = 256 << 10
 	defaultUserAgent   = "go-webhookcfg"
 )
 
 func (o *Options) complete() error {
-	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerReceiver) < 0 {
+	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerReceiver, o.MaxBody) < 0 {
 		return errors.New("deliver: negative number in Options")
 	}
 	if o.Timeout > maxTimeout {
@@ -107,6 +114,7 @@ func (o *Options) complete() error {
 	o.PerClient = cmp.Or(o.PerClient, defaultPerClient)
 	o.PerReceiver = cmp.Or(o.PerReceiver, defaultPerReceiver)
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
 	if o.Policy == nil {
 		o.Policy = new(egress.Policy)
@@ -235,6 +243,9 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 	}
 	if err := m.Validate(); err != nil {
 		return nil, undeliverable(ReasonMessage, err)
+	}
+	if len(m.Body) > s.options.MaxBody {
+		return nil, undeliverable(ReasonMessage, fmt.Errorf("deliver: body of the message has %d bytes, and Options.MaxBody is %d", len(m.Body), s.options.MaxBody))
 	}
 	hook, r := s.resolve(ctx, client, entity, isTest)
 	if hook == nil {

@@ -178,7 +178,7 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 	}
 	o, end := p.outcomeOf(client, m, r, now)
 	d.write(d.line.ended(m, end == nil, now))
-	if r.Outcome == deliver.Delivered || r.Outcome == deliver.Failed || r.Reason == deliver.ReasonGone {
+	if r.Outcome == deliver.Failed || r.Status != 0 {
 		d.line.observe(p.sender.Receiver(client, hostport), now)
 	}
 	p.add(pending{outcome: o, drain: d, end: end})

@@ -29,7 +29,8 @@ type Options struct {
 	// Order says what the notifications of one entity wait for. The default is [EachEntity].
 	Order Order
 
-	// MaxBody is the maximum size of a body in bytes. Zero means 256 KiB.
+	// MaxBody is the maximum size of a body in bytes. It can't be more than the Sender's. Zero
+	// means the Sender's, or 256 KiB without a Sender.
 	MaxBody int
 
 	// Clients is how many clients the process sends to at a time. If more have something to
@@ -117,6 +118,12 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 	}
 	if db == nil {
 		return nil, errors.New("outbox: no database: db is nil")
+	}
+	if sender != nil && o.MaxBody > sender.MaxBody() {
+		return nil, fmt.Errorf("outbox: Options.MaxBody is %d, want at most the sender's, which is %d", o.MaxBody, sender.MaxBody())
+	}
+	if sender != nil {
+		o.MaxBody = cmp.Or(o.MaxBody, sender.MaxBody())
 	}
 	if err := o.complete(); err != nil {
 		return nil, err

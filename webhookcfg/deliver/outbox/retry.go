@@ -31,7 +31,7 @@ func (l *line) deferred(m *message, hostport string, r deliver.Result, now time.
 // outcomeOf returns what to write after an attempt. The End is nil if there's to be another.
 func (p *process) outcomeOf(client string, m *message, r deliver.Result, now time.Time) (outcome, *End) {
 	attempts := m.attempts
-	if r.Outcome != deliver.Undeliverable || r.Reason == deliver.ReasonGone {
+	if r.Outcome != deliver.Undeliverable || r.Status != 0 {
 		attempts++
 	}
 	o := outcome{Seq: m.seq, Attempts: attempts, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
