@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/store"
@@ -104,6 +105,32 @@ func TestRequest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRetry: a message that's sent again has the same ID and body, and a timestamp and a
+// signature of the new attempt.
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &inbox{respond: func(int) string { return "500 Internal Server Error\r\n" }}
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
+		start := time.Now()
+		s.Send(t.Context(), "acme", "e1", message)
+		time.Sleep(5 * time.Second)
+		s.Send(t.Context(), "acme", "e1", message)
+		s.CloseIdleConnections()
+		first, second := in.requests[0].Header, in.requests[1].Header
+		if id := first.Get("Webhook-Id"); id != message.ID || second.Get("Webhook-Id") != id || in.bodies[0] != in.bodies[1] {
+			t.Errorf("sent %v %s, and then %v %s", first, in.bodies[0], second, in.bodies[1])
+		}
+		for at, header := range map[time.Time]http.Header{start: first, start.Add(5 * time.Second): second} {
+			if got := header.Get("Webhook-Timestamp"); got != strconv.FormatInt(at.Unix(), 10) {
+				t.Errorf("timestamp %s at %d", got, at.Unix())
+			}
+		}
+		if first.Get("Webhook-Signature") == second.Get("Webhook-Signature") {
+			t.Error("both have the same signature")
+		}
+	})
 }
 
 func TestUserAgent(t *testing.T) {
