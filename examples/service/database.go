@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -97,6 +98,14 @@ const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=jo
 
 // openSQLite opens a database in a file, for one machine.
 func openSQLite(path string) (*sql.DB, error) {
+	// SQLite would create a file that other users can read.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+sqliteSettings)
 	if err != nil {
 		return nil, err

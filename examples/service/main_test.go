@@ -450,7 +450,7 @@ func TestBadArguments(t *testing.T) {
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no time for an attempt", []string{"-store", there, "-timeout", "0"}, "-timeout 0s: must be greater than zero"},
 		{"negative number of clients", []string{"-store", there, "-clients", "-1"}, "negative number"},
-		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
+		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "service.db: "},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-after", "yesterday"}, "after"},
@@ -486,9 +486,9 @@ func TestNotReady(t *testing.T) {
 		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "SQL logic error: no such table",
 		"postgres://app:s3cret@127.0.0.1:1/app":              "failed to connect",
 	} {
-		for _, command := range []string{"", "add", "secrets", "retire", "given-up", "replay"} {
+		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
 			var log bytes.Buffer
-			err := run(t.Context(), []string{"-store", store, "-listen", "127.0.0.1:0", command}, environment, io.Discard, &log)
+			err := run(t.Context(), append([]string{"-store", store, "-listen", "127.0.0.1:0"}, command...), environment, io.Discard, &log)
 			if err == nil || !strings.HasPrefix(err.Error(), cause) || !strings.HasSuffix(err.Error(), "run the command migrate first") {
 				t.Errorf("%s %q: %v", store, command, err)
 			}
