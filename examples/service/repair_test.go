@@ -4,28 +4,25 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/delivertest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // TestRepair: a test gets a stopped base going again, at most once in ten seconds, and the log
 // has both changes.
 func TestRepair(t *testing.T) {
-	var status atomic.Int32
-	status.Store(http.StatusGone)
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
-	defer receiver.Close()
 	var log bytes.Buffer
 	s := idle(t, []string{"-dev", "-store", newStore(t)})
+	receiver := delivertest.NewReceiver(t, s.keys, "acme")
+	receiver.Fail(http.StatusGone)
 	s.logger = newLogger(&log)
-	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL()))
 	change.Time = time.Now()
 	if err := s.webhooks.Store().Apply(t.Context(), change); err != nil {
 		t.Fatal(err)
@@ -36,7 +33,7 @@ func TestRepair(t *testing.T) {
 	if first, second := send(), send(); first != deliver.ReasonGone || second != deliver.ReasonStopped {
 		t.Fatalf("before the test: %q, %q", first, second)
 	}
-	status.Store(http.StatusOK)
+	receiver.Recover()
 	test := s.sender.Tester(testMessage)
 	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
 		t.Errorf("test of the base: %q, %v", reason, err)
@@ -59,10 +56,10 @@ func TestRepair(t *testing.T) {
 
 // TestRepairFails: if a test fails, the client sees a word that says why.
 func TestRepairFails(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	defer receiver.Close()
 	s := idle(t, []string{"-dev", "-store", newStore(t)})
-	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+	receiver := delivertest.NewReceiver(t, s.keys, "acme")
+	receiver.Fail(http.StatusTeapot)
+	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL()))); err != nil {
 		t.Fatal(err)
 	}
 	if reason, err := s.sender.Tester(testMessage)(t.Context(), "acme", "e1"); reason != "status" || err != nil {

@@ -24,7 +24,7 @@ var _ = func(s *deliver.Sender, keys deliver.Keys) portal.Options {
 // TestTester: the outcome of a test in the words of the page.
 func TestTester(t *testing.T) {
 	key := deliver.GenerateKey()
-	receiver := delivertest.NewReceiver(t, key)
+	receiver := delivertest.NewReceiver(t, keyring{key}, "acme")
 	st := configured(t, receiver.URL())
 	test := newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
 	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {

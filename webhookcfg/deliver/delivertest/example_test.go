@@ -18,22 +18,18 @@ var t = &testing.T{}
 
 // A test of a service that sends to the webhooks of its clients.
 func ExampleNewReceiver() {
-	derived, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
+	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofAcme, err := derived.Keys(context.Background(), deliver.Recipient{Client: "acme"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	receiver := delivertest.NewReceiver(t, ofAcme...)
+	receiver := delivertest.NewReceiver(t, keys, "acme")
 
 	webhooks := store.NewMemory()
 	url := egress.NewURL(receiver.URL())
 	if err := webhooks.Apply(context.Background(), webhookcfg.SetChange("acme", webhookcfg.All(), url)); err != nil {
 		t.Fatal(err)
 	}
-	sender, err := deliver.New(webhooks, derived, &deliver.Options{Policy: egress.Development()})
+	sender, err := deliver.New(webhooks, keys, &deliver.Options{Policy: egress.Development()})
 	if err != nil {
 		t.Fatal(err)
 	}
