@@ -13,7 +13,7 @@ need() {
 need nodejs node --version
 need npm npm --version
 need default-jdk-headless javac --version
-need "python3 python3-requests" python3 -c 'import requests'
+need python3 python3 --version
 need curl curl --version
 need "chromium fonts-dejavu-core" chromium --version
 need systemd systemd-analyze --version
