@@ -40,7 +40,7 @@ func (p *process) claim(polling, work context.Context, clients []string) bool {
 	start := time.Now()
 	call, cancel := context.WithTimeout(polling, callTimeout)
 	defer cancel()
-	all, err := p.queue.claim(call, p.id, lease, clients)
+	all, err := p.queue.claim(call, &p.identity, lease, clients)
 	if errors.Is(err, errLost) {
 		p.lose()
 	}
@@ -101,11 +101,11 @@ func list[T any](args []T, v values) string {
 
 // claim creates the missing lines, locks those that nobody has and takes them. It also returns
 // those that an earlier claim has taken whose response was lost. They count as woken.
-func (t *tables) claim(ctx context.Context, me int64, lease time.Duration, clients []string) (all []claimed, err error) {
+func (t *tables) claim(ctx context.Context, me *identity, lease time.Duration, clients []string) (all []claimed, err error) {
 	slices.Sort(clients) // against deadlocks
 	err = t.fenced(ctx, me, lease, func(tx *sql.Tx) error {
 		all = all[:0]
-		v := values{"me": me, "never": int64(never)}
+		v := values{"me": me.id, "never": int64(never)}
 		params := list(blobs(clients), v)
 		create := t.compile(t.engine.insertOnce + ` INTO {line} (client, owner, due, pauses) VALUES (` +
 			strings.ReplaceAll(params, ",", `,0,@never,''),(`) + `,0,@never,'')` + t.engine.onConflict)

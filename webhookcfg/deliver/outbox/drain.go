@@ -193,7 +193,7 @@ func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 	p := d.process
 	if m.body == nil {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		body, err := p.queue.body(call, m.seq)
+		body, err := p.queue.body(call, m.seq, m.enqueued)
 		cancel()
 		if err != nil {
 			p.warn(ctx, "can't read a body", err)

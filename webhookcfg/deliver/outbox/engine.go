@@ -33,8 +33,8 @@ type engine struct {
 
 const (
 	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
-	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.state < 2`
-	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w`
+	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.state < 2`
+	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w`
 )
 
 var engines = []*engine{
@@ -44,7 +44,7 @@ var engines = []*engine{
 		lockRows: ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
 UPDATE {message} SET ` + setOutcome + `
-FROM json_to_recordset(@rows::text::json) AS v(n bigint, s smallint, a integer, d bigint, c integer, r text, w bigint)` + stillWaits,
+FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, s smallint, a integer, d bigint, c integer, r text, w bigint)` + stillWaits,
 		untilIdle: ` AND set_config('idle_in_transaction_session_timeout', '` + strconv.FormatInt(lease.Milliseconds(), 10) + `', true) <> ''`,
 		lock:      `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
 	},
@@ -60,7 +60,7 @@ FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,
 		insertOnce: `INSERT IGNORE`,
 		lockRows:   ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
-UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', s integer PATH '$.s', a integer PATH '$.a',
+UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', s integer PATH '$.s', a integer PATH '$.a',
   d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r', w bigint PATH '$.w')) AS v
 SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = v.s, attempts = v.a,
   due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r` + stillWaits,

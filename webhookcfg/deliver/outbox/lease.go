@@ -4,12 +4,59 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 )
 
 // lease is how long a process has its lines after its last sign of life. It renews the lease
 // four times as often, and starts nothing in its last quarter.
 const lease = 3500 * time.Millisecond
+
+// identity is what a process is known by in the tables.
+type identity struct {
+	id int64
+
+	mu     sync.Mutex
+	beats  int64 // signs of life that were sent
+	stored int64 // the last of them that is certainly in the tables
+}
+
+// beat returns the number of the next sign of life, and of the last one that is stored.
+func (i *identity) beat() (next, stored int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.beats++
+	return i.beats, i.stored
+}
+
+func (i *identity) hasStored(beat int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stored = max(i.stored, beat)
+}
+
+// sighting is when a process first saw a sign of life of another one.
+type sighting struct {
+	beat int64
+	at   time.Time
+}
+
+// dead returns the processes without a sign of life for a lease, by our clock. So it doesn't
+// matter if the database's clock is set, or if another server takes over with another time.
+func (p *process) dead(others map[int64]int64, now time.Time) map[int64]int64 {
+	dead := make(map[int64]int64)
+	maps.DeleteFunc(p.sightings, func(id int64, _ sighting) bool { _, ok := others[id]; return !ok })
+	for id, beat := range others {
+		if s, ok := p.sightings[id]; !ok || s.beat != beat {
+			p.sightings[id] = sighting{beat, now}
+		} else if now.Sub(s.at) >= lease {
+			dead[id] = beat
+		}
+	}
+	return dead
+}
 
 var errLost = errors.New("outbox: the lease of this process has ended")
 
@@ -55,7 +102,7 @@ func (p *process) keepLease(ctx context.Context) {
 		}
 		start := time.Now()
 		call, cancel := context.WithTimeout(ctx, lease)
-		err := p.queue.renew(call, p.id, lease)
+		err := p.queue.renew(call, &p.identity, lease)
 		cancel()
 		switch {
 		case err == nil:
@@ -73,26 +120,34 @@ func (p *process) keepLease(ctx context.Context) {
 // lease. It locks the process's row, and whoever wants the lines of another process deletes
 // its row first. So nobody else has the lines before the commit. If the lease has ended, but
 // nobody has taken the lines, it's valid again.
-func (t *tables) fenced(ctx context.Context, me int64, lease time.Duration, change func(tx *sql.Tx) error) error {
-	return t.transaction(ctx, func(tx *sql.Tx) error {
-		if err := t.extend(ctx, tx, me, lease); err != nil {
+//
+// If a sign of life is missing that the tables had, they have lost changes, for example in a
+// failover to a server that lagged behind. Then perhaps others have the lines, too.
+func (t *tables) fenced(ctx context.Context, me *identity, lease time.Duration, change func(tx *sql.Tx) error) error {
+	beat, stored := me.beat()
+	err := t.transaction(ctx, func(tx *sql.Tx) error {
+		if err := t.extend(ctx, tx, me.id, lease, beat, stored); err != nil {
 			return err
 		}
 		return change(tx)
 	})
+	if err == nil {
+		me.hasStored(beat)
+	}
+	return err
 }
 
-func (t *tables) extend(ctx context.Context, db conn, me int64, lease time.Duration) error {
-	rows, err := exec(ctx, db, t.queries.renew, values{"me": me, "lease": lease.Microseconds()})
+func (t *tables) extend(ctx context.Context, db conn, me int64, lease time.Duration, beat, stored int64) error {
+	rows, err := exec(ctx, db, t.queries.renew, values{"me": me, "lease": lease.Microseconds(), "beat": beat, "stored": stored})
 	if err == nil && rows == 0 {
 		err = errLost
 	}
 	return err
 }
 
-func (t *tables) join(ctx context.Context, me int64, lease time.Duration, settings string) error {
+func (t *tables) join(ctx context.Context, me *identity, lease time.Duration, settings string) error {
 	return t.transaction(ctx, func(tx *sql.Tx) error {
-		v := values{"me": me, "lease": lease.Microseconds(), "settings": settings}
+		v := values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
 		if _, err := exec(ctx, tx, t.queries.join, v); err != nil {
 			return err
 		}
@@ -102,12 +157,17 @@ func (t *tables) join(ctx context.Context, me int64, lease time.Duration, settin
 
 var errSettings = errors.New("outbox: another process with these tables has another Schedule or Order: give both the same Options, or another Prefix")
 
-func (t *tables) renew(ctx context.Context, me int64, lease time.Duration) error {
-	return t.extend(ctx, t.db, me, lease)
+func (t *tables) renew(ctx context.Context, me *identity, lease time.Duration) error {
+	beat, stored := me.beat()
+	err := t.extend(ctx, t.db, me.id, lease, beat, stored)
+	if err == nil {
+		me.hasStored(beat)
+	}
+	return err
 }
 
-func (t *tables) leave(ctx context.Context, me int64) error {
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me) })
+func (t *tables) leave(ctx context.Context, me *identity) error {
+	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }
 
 // remove deletes a process and makes its lines due.
@@ -119,26 +179,28 @@ func (t *tables) remove(ctx context.Context, tx *sql.Tx, id int64) error {
 	return err
 }
 
-func (t *tables) bury(ctx context.Context, me int64) (n int, err error) {
+func (t *tables) bury(ctx context.Context, dead map[int64]int64) (n int, err error) {
 	err = t.transaction(ctx, func(tx *sql.Tx) error {
+		n = 0
 		// The first statement takes SQLite's lock.
 		if _, err := exec(ctx, tx, t.queries.retire, values{"me": 0}); err != nil {
 			return err
 		}
-		var ids []int64
-		err := query(ctx, tx, t.queries.expired, values{"me": me}, func(rows *sql.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
-		for _, id := range ids {
-			if err == nil {
+		for _, id := range slices.Sorted(maps.Keys(dead)) {
+			isDead := false
+			err := query(ctx, tx, t.queries.unchanged, values{"id": id, "beat": dead[id]}, func(rows *sql.Rows) error {
+				isDead = true
+				return rows.Scan(new(int64))
+			})
+			if err == nil && isDead {
+				n++
 				err = t.remove(ctx, tx, id)
 			}
+			if err != nil {
+				return err
+			}
 		}
-		n = len(ids)
-		return err
+		return nil
 	})
 	return n, err
 }

@@ -20,7 +20,7 @@ type memory struct {
 	messages  map[int64]*stored
 	seq       int64
 	lines     map[string]*storedLine
-	processes map[int64]time.Time
+	processes map[int64]int64 // their last signs of life
 	calls     map[string]int
 }
 
@@ -42,7 +42,7 @@ type storedLine struct {
 func newMemory() *memory {
 	return &memory{
 		takes: time.Millisecond, messages: make(map[int64]*stored), lines: make(map[string]*storedLine),
-		processes: make(map[int64]time.Time), calls: make(map[string]int),
+		processes: make(map[int64]int64), calls: make(map[string]int),
 	}
 }
 
@@ -101,40 +101,42 @@ func (s *session) call(ctx context.Context, name string) (unlock func(), err err
 func (s *session) check(context.Context) error           { return nil }
 func (s *session) sweep(context.Context, *Options) error { return nil }
 
-func (s *session) join(ctx context.Context, me int64, lease time.Duration, _ string) error {
+func (s *session) join(ctx context.Context, me *identity, lease time.Duration, _ string) error {
 	unlock, err := s.call(ctx, "join")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s.processes[me] = time.Now().Add(lease)
+	s.processes[me.id] = 0
 	return nil
 }
 
-func (s *session) extend(me int64, lease time.Duration) error {
-	if _, ok := s.processes[me]; !ok {
+func (s *session) extend(me *identity) error {
+	beat, stored := me.beat()
+	if last, ok := s.processes[me.id]; !ok || last < stored {
 		return errLost
 	}
-	s.processes[me] = time.Now().Add(lease)
+	s.processes[me.id] = beat
+	me.hasStored(beat)
 	return nil
 }
 
-func (s *session) renew(ctx context.Context, me int64, lease time.Duration) error {
+func (s *session) renew(ctx context.Context, me *identity, _ time.Duration) error {
 	unlock, err := s.call(ctx, "renew")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return s.extend(me, lease)
+	return s.extend(me)
 }
 
-func (s *session) leave(ctx context.Context, me int64) error {
+func (s *session) leave(ctx context.Context, me *identity) error {
 	unlock, err := s.call(ctx, "leave")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s.drop(me)
+	s.drop(me.id)
 	return nil
 }
 
@@ -147,14 +149,14 @@ func (s *session) drop(me int64) {
 	}
 }
 
-func (s *session) bury(ctx context.Context, me int64) (n int, err error) {
+func (s *session) bury(ctx context.Context, dead map[int64]int64) (n int, err error) {
 	unlock, err := s.call(ctx, "bury")
 	if err != nil {
 		return 0, err
 	}
 	defer unlock()
-	for id, until := range s.processes {
-		if id != me && until.Before(time.Now()) {
+	for id, beat := range dead {
+		if last, ok := s.processes[id]; ok && last == beat {
 			s.drop(id)
 			n++
 		}
@@ -195,19 +197,18 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 		f.last = client
 	}
 	f.more = len(all) >= limit
-	for id, until := range s.processes {
-		f.expired = f.expired || id != me && until.Before(now)
-	}
+	f.others = maps.Clone(s.processes)
+	delete(f.others, me)
 	return f, nil
 }
 
-func (s *session) claim(ctx context.Context, me int64, lease time.Duration, clients []string) (all []claimed, err error) {
+func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clients []string) (all []claimed, err error) {
 	unlock, err := s.call(ctx, "claim")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if err := s.extend(me, lease); err != nil {
+	if err := s.extend(me); err != nil {
 		return nil, err
 	}
 	for _, client := range clients {
@@ -216,7 +217,7 @@ func (s *session) claim(ctx context.Context, me int64, lease time.Duration, clie
 			l = &storedLine{due: time.Now().Add(10_000 * time.Hour)}
 			s.lines[client] = l
 		}
-		if l.owner != 0 && l.owner != me {
+		if l.owner != 0 && l.owner != me.id {
 			continue
 		}
 		c := claimed{client: client, left: -10_000 * time.Hour, pauses: slices.Clone(l.pauses)}
@@ -224,7 +225,7 @@ func (s *session) claim(ctx context.Context, me int64, lease time.Duration, clie
 			c.left = time.Until(l.due)
 		}
 		all = append(all, c)
-		l.owner, l.due = me, time.Now().Add(10_000*time.Hour)
+		l.owner, l.due = me.id, time.Now().Add(10_000*time.Hour)
 	}
 	return all, nil
 }
@@ -269,7 +270,7 @@ func (s *session) waiting(ctx context.Context, client string, from position, lim
 	return rows, nil
 }
 
-func (s *session) body(ctx context.Context, seq int64) ([]byte, error) {
+func (s *session) body(ctx context.Context, seq, _ int64) ([]byte, error) {
 	unlock, err := s.call(ctx, "body")
 	if err != nil {
 		return nil, err
@@ -281,13 +282,13 @@ func (s *session) body(ctx context.Context, seq int64) ([]byte, error) {
 	return nil, nil
 }
 
-func (s *session) write(ctx context.Context, me int64, lease time.Duration, b batch) error {
+func (s *session) write(ctx context.Context, me *identity, _ time.Duration, b batch) error {
 	unlock, err := s.call(ctx, "write")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := s.extend(me, lease); err != nil {
+	if err := s.extend(me); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -312,7 +313,7 @@ func (s *session) write(ctx context.Context, me int64, lease time.Duration, b ba
 	}
 	for _, u := range b.lines {
 		l := s.lines[u.client]
-		if l == nil || l.owner != me {
+		if l == nil || l.owner != me.id {
 			continue
 		}
 		switch {

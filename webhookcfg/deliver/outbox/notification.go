@@ -59,6 +59,7 @@ type row struct {
 	left        time.Duration // until it's due
 	since       int64         // identifies the webhook of the last attempt; 0 if none
 	age         time.Duration // since it was enqueued
+	enqueued    int64         // tells it from an earlier one with its number, which was lost in a failover
 }
 
 // position is where a notification waits: by the time when it's due, which is zero before its
@@ -94,6 +95,7 @@ const (
 // outcome is what became of a notification.
 type outcome struct {
 	Seq      int64  `json:"n"`
+	Enqueued int64  `json:"e"`
 	State    int    `json:"s"`
 	Attempts int    `json:"a"`
 	Delay    int64  `json:"d"` // in microseconds

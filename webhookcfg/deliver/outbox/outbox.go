@@ -149,24 +149,26 @@ type backend interface {
 	// check returns an error if the tables are missing or of another version.
 	check(ctx context.Context) error
 	// join registers a process. It returns an error if another one has other settings.
-	join(ctx context.Context, me int64, lease time.Duration, settings string) error
-	// renew extends the lease of a process. The error is errLost if another one has buried it.
-	renew(ctx context.Context, me int64, lease time.Duration) error
+	join(ctx context.Context, me *identity, lease time.Duration, settings string) error
+	// renew extends the lease of a process. The error is errLost if another one has buried it,
+	// or if the tables have lost a sign of life.
+	renew(ctx context.Context, me *identity, lease time.Duration) error
 	// leave gives back all lines of a process.
-	leave(ctx context.Context, me int64) error
-	// bury removes other processes whose lease has ended, and makes their lines due.
-	bury(ctx context.Context, me int64) (processes int, err error)
+	leave(ctx context.Context, me *identity) error
+	// bury removes processes without a sign of life after the given one, and makes their lines
+	// due.
+	bury(ctx context.Context, dead map[int64]int64) (processes int, err error)
 
 	// poll finds what the process could do.
 	poll(ctx context.Context, me int64, after string, limit int) (found, error)
 	// claim takes the lines of clients that nobody has.
-	claim(ctx context.Context, me int64, lease time.Duration, clients []string) ([]claimed, error)
+	claim(ctx context.Context, me *identity, lease time.Duration, clients []string) ([]claimed, error)
 	// fresh reads the first notifications that their line hasn't seen.
 	fresh(ctx context.Context, client string, limit int) ([]row, error)
 	// waiting reads notifications that their line has seen, in the order of their positions.
 	waiting(ctx context.Context, client string, from position, limit int) ([]row, error)
 	// body reads the body of a notification, or nil if it's gone.
-	body(ctx context.Context, seq int64) ([]byte, error)
+	body(ctx context.Context, seq, enqueued int64) ([]byte, error)
 	// wake makes the line of a client due, whoever has it.
 	wake(ctx context.Context, client string) error
 	// leads reports whether a process is the one that logs what is overdue.
@@ -176,6 +178,6 @@ type backend interface {
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost
-	// if another process has buried this one.
-	write(ctx context.Context, me int64, lease time.Duration, b batch) error
+	// as for renew.
+	write(ctx context.Context, me *identity, lease time.Duration, b batch) error
 }

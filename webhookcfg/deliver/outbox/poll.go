@@ -18,12 +18,12 @@ const (
 
 // found is the result of a poll.
 type found struct {
-	due     []string // clients whose line nobody has
-	woken   []string // clients whose line the process has, which were woken
-	fresh   []string // clients with fresh notifications whose line the process or nobody has
-	expired bool     // the lease of a process has ended
-	last    string   // the last client with fresh notifications
-	more    bool     // there are others after it
+	due    []string        // clients whose line nobody has
+	woken  []string        // clients whose line the process has, which were woken
+	fresh  []string        // clients with fresh notifications whose line the process or nobody has
+	others map[int64]int64 // the last sign of life of each other process
+	last   string          // the last client with fresh notifications
+	more   bool            // there are others after it
 }
 
 // hint says that clients have fresh notifications.
@@ -87,14 +87,15 @@ func (p *process) look(polling, work context.Context) {
 		if err != nil {
 			p.warn(polling, "can't look for notifications", err)
 			next, after = time.Now().Add(jitter(time.Second)), ""
+			clear(p.sightings) // others may have been cut off, too
 			continue
 		}
 		after = ""
 		if f.more {
 			after = f.last
 		}
-		if f.expired {
-			n, err := p.queue.bury(polling, p.id)
+		if dead := p.dead(f.others, time.Now()); len(dead) > 0 {
+			n, err := p.queue.bury(polling, dead)
 			p.warn(polling, "can't take over from a process that has ended", err)
 			if n > 0 {
 				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
@@ -172,11 +173,12 @@ func (p *process) distribute(polling, work context.Context, f found) (news bool)
 
 func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f found, err error) {
 	steps := 0
+	f.others = make(map[int64]int64)
 	err = query(ctx, t.db, t.queries.poll, values{"me": me, "after": []byte(after), "limit": limit}, func(rows *sql.Rows) error {
 		var kind int
 		var client []byte
-		var id int64
-		if err := rows.Scan(&kind, &client, &id); err != nil {
+		var id, beat int64
+		if err := rows.Scan(&kind, &client, &id, &beat); err != nil {
 			return err
 		}
 		switch kind {
@@ -191,7 +193,7 @@ func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f
 				f.fresh = append(f.fresh, string(client))
 			}
 		case 4:
-			f.expired = true
+			f.others[id] = beat
 		}
 		return nil
 	})

@@ -27,8 +27,9 @@ const (
 // process is one identity of Run. It ends when its lease is lost.
 type process struct {
 	*Outbox
-	id      int64
-	expired chan struct{} // closed when the lease is lost
+	identity
+	expired   chan struct{}      // closed when the lease is lost
+	sightings map[int64]sighting // of other processes, by those who look
 
 	mu       sync.Mutex
 	lines    map[string]*drain
@@ -53,7 +54,7 @@ type process struct {
 
 func newProcess(o *Outbox) *process {
 	return &process{
-		Outbox: o, id: rand.Int64N(1<<62) + 1, expired: make(chan struct{}), lines: make(map[string]*drain),
+		Outbox: o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
 		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads), flushing: make(chan struct{}, 1),
 		hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
@@ -87,7 +88,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	for {
 		p := newProcess(o)
 		start := time.Now()
-		switch err := o.queue.join(ctx, p.id, lease, o.options.settings()); {
+		switch err := o.queue.join(ctx, &p.identity, lease, o.options.settings()); {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errSettings):
@@ -178,7 +179,7 @@ func (p *process) run(ctx context.Context) {
 	if !p.isLost() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
 		p.warn(leaving, "can't write what was under way", p.flushAll(leaving))
-		p.warn(leaving, "can't give the clients back", p.queue.leave(leaving, p.id))
+		p.warn(leaving, "can't give the clients back", p.queue.leave(leaving, &p.identity))
 		cancel()
 	}
 	stop()

@@ -154,7 +154,7 @@ func (l *line) parkFresh(m *message) outcome {
 
 // seen is the outcome that a message waits.
 func (m *message) seen() outcome {
-	return outcome{Seq: m.seq, State: stateWaiting, Attempts: m.attempts}
+	return outcome{Seq: m.seq, Enqueued: m.enqueued, State: stateWaiting, Attempts: m.attempts}
 }
 
 // isSeen reports whether an outcome is that of seen. A retry has a delay.
@@ -318,7 +318,7 @@ func (t *tables) rows(ctx context.Context, s statement, v values) (all []row, er
 		var r row
 		var entity []byte
 		var left, age int64
-		if err := rows.Scan(&r.seq, &r.due, &entity, &r.id, &r.contentType, &r.body, &r.attempts, &left, &r.since, &age); err != nil {
+		if err := rows.Scan(&r.seq, &r.due, &entity, &r.id, &r.contentType, &r.body, &r.attempts, &left, &r.since, &age, &r.enqueued); err != nil {
 			return err
 		}
 		r.entity, r.left, r.age = string(entity), micros(left), micros(age)
@@ -328,7 +328,7 @@ func (t *tables) rows(ctx context.Context, s statement, v values) (all []row, er
 	return all, err
 }
 
-func (t *tables) body(ctx context.Context, seq int64) (body []byte, err error) {
-	err = query(ctx, t.db, t.queries.body, values{"seq": seq}, func(rows *sql.Rows) error { return rows.Scan(&body) })
+func (t *tables) body(ctx context.Context, seq, enqueued int64) (body []byte, err error) {
+	err = query(ctx, t.db, t.queries.body, values{"seq": seq, "enqueued": enqueued}, func(rows *sql.Rows) error { return rows.Scan(&body) })
 	return body, err
 }

@@ -34,7 +34,7 @@ func (p *process) outcomeOf(client string, m *message, r deliver.Result, now tim
 	if r.Outcome != deliver.Undeliverable || r.Status != 0 {
 		attempts++
 	}
-	o := outcome{Seq: m.seq, Attempts: attempts, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
+	o := outcome{Seq: m.seq, Enqueued: m.enqueued, Attempts: attempts, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
 	decision := p.options.Schedule.Next(attempts, r)
 	state := GivenUp
 	switch {

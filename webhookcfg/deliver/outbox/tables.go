@@ -21,7 +21,7 @@ type tables struct {
 type queries struct {
 	insert                                statement
 	join, others, renew, retire           statement
-	expired, orphans                      statement
+	unchanged, orphans                    statement
 	poll                                  statement
 	fresh, waiting, body                  statement
 	outcomes, giveBack, awake, savePauses statement
@@ -44,16 +44,16 @@ WITH RECURSIVE f (client, n) AS (
   SELECT (SELECT m.client FROM {message} m WHERE m.state = 0 AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
   FROM f WHERE f.client IS NOT NULL AND n < @limit
 )
-SELECT 1, client, 0 FROM (SELECT client FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @limit) due
+SELECT 1, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @limit) due
 UNION ALL
-SELECT 2, client, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
+SELECT 2, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
 UNION ALL
-SELECT 3, f.client, COALESCE(l.owner, 0) FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
+SELECT 3, f.client, COALESCE(l.owner, 0), 0 FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
 UNION ALL
-SELECT 4, NULL, id FROM {process} WHERE until < {now} AND id <> @me`
+SELECT 4, NULL, id, beat FROM {process} WHERE id <> @me`
 
 	columns = `seq, due, entity, id, content_type, CASE WHEN length(body) <= 4096 THEN body END, attempts,
-  due - {now}, since, {now} - enqueued FROM {message} WHERE `
+  due - {now}, since, {now} - enqueued, enqueued FROM {message} WHERE `
 )
 
 func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
@@ -67,18 +67,19 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 	t := &tables{db: db, engine: spec, prefix: prefix}
 	c := t.compile
 	t.queries = queries{
-		insert:  c(spec.insertOnce + insertMessage + spec.onConflict),
-		join:    c(`INSERT INTO {process} (id, until, settings) VALUES (@me, {now} + @lease, @settings)`),
-		others:  c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
-		renew:   c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me` + spec.untilIdle),
-		retire:  c(`DELETE FROM {process} WHERE id = @me`),
-		expired: c(`SELECT id FROM {process} WHERE until < {now} AND id <> @me` + spec.lockRows),
-		orphans: c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
-		poll:    c(pollLines),
-		fresh:   c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
+		insert: c(spec.insertOnce + insertMessage + spec.onConflict),
+		join:   c(`INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`),
+		others: c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
+		renew: c(`UPDATE {process} SET until = {now} + @lease, beat = CASE WHEN beat < @beat THEN @beat ELSE beat END
+WHERE id = @me AND beat >= @stored` + spec.untilIdle),
+		retire:    c(`DELETE FROM {process} WHERE id = @me`),
+		unchanged: c(`SELECT id FROM {process} WHERE id = @id AND beat = @beat` + spec.lockRows),
+		orphans:   c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
+		poll:      c(pollLines),
+		fresh:     c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
 		waiting: c(`SELECT ` + columns + `client = @client AND state = 1 AND (due, seq) >= (@due, @seq)
 ORDER BY due, seq LIMIT @limit`),
-		body:     c(`SELECT body FROM {message} WHERE seq = @seq`),
+		body:     c(`SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`),
 		outcomes: c(spec.outcomes),
 		giveBack: c(`UPDATE {line} SET owner = 0, due = CASE WHEN due = 0 THEN 0 ELSE {now} + @due END, pauses = @pauses
 WHERE client = @client AND owner = @me`),
@@ -143,7 +144,7 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-func (t *tables) write(ctx context.Context, me int64, lease time.Duration, b batch) error {
+func (t *tables) write(ctx context.Context, me *identity, lease time.Duration, b batch) error {
 	return t.fenced(ctx, me, lease, func(tx *sql.Tx) error {
 		if len(b.outcomes) > 0 {
 			rows, err := json.Marshal(b.outcomes)
@@ -155,7 +156,7 @@ func (t *tables) write(ctx context.Context, me int64, lease time.Duration, b bat
 			}
 		}
 		for _, l := range b.lines {
-			if err := t.update(ctx, tx, me, l); err != nil {
+			if err := t.update(ctx, tx, me.id, l); err != nil {
 				return err
 			}
 		}

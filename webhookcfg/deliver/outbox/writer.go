@@ -112,7 +112,7 @@ func (p *process) flush(ctx context.Context) (more bool, err error) {
 	}
 	start := time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err = p.queue.write(call, p.id, lease, batch{latest(outcomes), updates})
+	err = p.queue.write(call, &p.identity, lease, batch{latest(outcomes), updates})
 	cancel()
 	if err != nil {
 		return true, err

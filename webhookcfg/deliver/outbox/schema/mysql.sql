@@ -27,6 +27,6 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
   INDEX wh_outbox_line_due (owner, due)
 ) ENGINE = InnoDB;
 
-CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
+CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, beat bigint NOT NULL, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
 
 INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');

@@ -34,8 +34,10 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
 
 CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
 
+-- Beat counts the signs of life of a process. Until is when others need no longer care about its settings.
 CREATE TABLE IF NOT EXISTS wh_outbox_process (
   id bigint PRIMARY KEY,
+  beat bigint NOT NULL,
   until bigint NOT NULL,
   settings text NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);

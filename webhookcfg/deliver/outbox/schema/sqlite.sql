@@ -29,6 +29,6 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
 
 CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
 
-CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, until INTEGER NOT NULL, settings TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, beat INTEGER NOT NULL, until INTEGER NOT NULL, settings TEXT NOT NULL);
 
 INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;
