@@ -20,6 +20,15 @@ type wire struct {
 	// hook is asked before each call. An error before means that the call doesn't reach the
 	// database, and an error after that it does, and that its response is lost.
 	hook func(c call) (before, after error)
+
+	rewrite func(text string) string // if set, changes each statement
+}
+
+func (w *wire) text(statement string) string {
+	if w.rewrite == nil {
+		return statement
+	}
+	return w.rewrite(statement)
 }
 
 // call is a call of the database.
@@ -101,6 +110,7 @@ func (c *wireConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx drive
 }
 
 func (c *wireConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Result, err error) {
+	query = c.wire.text(query)
 	return c.exec(query, args, func() (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	})
@@ -117,6 +127,7 @@ func (c *wireConn) exec(query string, args []driver.NamedValue, do func() (drive
 }
 
 func (c *wireConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	query = c.wire.text(query)
 	return c.query(query, args, func() (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
@@ -137,7 +148,7 @@ func (c *wireConn) query(query string, args []driver.NamedValue, do func() (driv
 
 // PrepareContext is for drivers that prepare what has arguments.
 func (c *wireConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, c.wire.text(query))
 	if err != nil {
 		return nil, err
 	}

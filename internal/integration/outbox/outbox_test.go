@@ -118,27 +118,14 @@ func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Op
 	t.Cleanup(f.server.Close)
 	st := store.NewMemory()
 	f.store = st
-	master, err := deliver.DerivedKeys([]byte("0123456789abcdef0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d deliver.Options
-	if do != nil {
-		d = *do
-	}
-	d.Policy = &egress.Policy{AllowHTTP: true, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	sender, err := deliver.New(st, master, &d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.sender = sender
+	f.sender = newSender(t, st, do)
 	if opts == nil {
 		opts = &outbox.Options{}
 	}
 	opts.Prefix = fmt.Sprintf("t%d_", prefixes.Add(1))
 	opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	f.prefix = opts.Prefix
-	f.box, err = outbox.New(f.db, e.dialect, sender, opts)
+	f.box, err = outbox.New(f.db, e.dialect, f.sender, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +135,40 @@ func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Op
 	return f
 }
 
-func (f *fixture) run() (stop func()) {
+func newSender(t testing.TB, st webhookcfg.Store, opts *deliver.Options) *deliver.Sender {
+	keys, err := deliver.DerivedKeys([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o deliver.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Policy = &egress.Policy{AllowHTTP: true, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	sender, err := deliver.New(st, keys, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sender
+}
+
+// peer returns the outbox of another process, with a connection pool and a sender of its own.
+func (f *fixture) peer(e engineCase, db *sql.DB, opts outbox.Options) *outbox.Outbox {
+	opts.Prefix = f.prefix
+	opts.Logger = slog.New(slog.NewTextHandler(f.t.Output(), nil))
+	box, err := outbox.New(db, e.dialect, newSender(f.t, f.store, nil), &opts)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return box
+}
+
+func (f *fixture) run() (stop func()) { return f.runBox(f.box) }
+
+func (f *fixture) runBox(box *outbox.Outbox) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.box.Run(ctx) }()
+	go func() { done <- box.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

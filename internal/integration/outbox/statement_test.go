@@ -137,7 +137,7 @@ var parts = []func(s *script){
 	func(s *script) { // takes over from a process that was killed
 		for _, statement := range []string{
 			"UPDATE %soutbox_line SET owner = 7 WHERE client = 'c'",
-			"INSERT INTO %soutbox_process (id, until, settings) VALUES (7, 1, '')",
+			"INSERT INTO %soutbox_process (id, beat, until, settings) VALUES (7, 0, 1, '')",
 		} {
 			if _, err := s.db.Exec(fmt.Sprintf(statement, s.prefix)); err != nil {
 				s.t.Error(err)
@@ -338,7 +338,7 @@ func (f *fixture) awaitEnds(state outbox.State, n int) {
 	f.t.Helper()
 	var got int
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		page, err := f.box.List(f.t.Context(), outbox.Query{State: state})
+		page, err := f.box.List(f.t.Context(), outbox.Query{State: state, Limit: 1000})
 		if err != nil && !strings.Contains(err.Error(), "locked") {
 			f.t.Fatal(err)
 		}
