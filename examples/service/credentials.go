@@ -15,27 +15,24 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Both databases understand these statements. The revision changes with each secret that is
-// deleted. Its row is locked until the transaction ends, so a process that has read the new
-// number also finds the secret deleted.
+// Both databases understand these statements. A retired secret stays, so the number of retired
+// ones, the revision, only grows.
 const (
 	createSecrets = `CREATE TABLE IF NOT EXISTS secrets (
 	client text NOT NULL, name text NOT NULL, hash bytea NOT NULL, used bigint NOT NULL DEFAULT 0,
-	PRIMARY KEY (client, name))`
-	createRevision = `CREATE TABLE IF NOT EXISTS secret_revisions (id integer PRIMARY KEY CHECK (id = 1), revision bigint NOT NULL)`
-	insertRevision = `INSERT INTO secret_revisions VALUES (1, 0) ON CONFLICT DO NOTHING`
-	selectRevision = `SELECT revision FROM secret_revisions WHERE id = 1`
-	updateRevision = `UPDATE secret_revisions SET revision = revision + 1 WHERE id = 1`
+	retired integer NOT NULL DEFAULT 0, PRIMARY KEY (client, name))`
+	indexRetired   = `CREATE INDEX IF NOT EXISTS secrets_retired ON secrets (client) WHERE retired = 1`
+	selectRevision = `SELECT count(*) FROM secrets WHERE retired = 1`
 
-	selectSecrets = `SELECT name, hash FROM secrets WHERE client = $1`
-	insertSecret  = `INSERT INTO secrets (client, name, hash) SELECT $1, $2, $3 WHERE (SELECT count(*) FROM secrets WHERE client = $1) < 2`
-	deleteSecrets = `DELETE FROM secrets WHERE client = $1 AND ($2 = '' OR name = $2)`
-	listSecrets   = `SELECT client, name, used FROM secrets WHERE $1 = '' OR client = $1 ORDER BY client, name`
+	selectSecrets = `SELECT name, hash FROM secrets WHERE client = $1 AND retired = 0`
+	insertSecret  = `INSERT INTO secrets (client, name, hash) SELECT $1, $2, $3 WHERE (SELECT count(*) FROM secrets WHERE client = $1 AND retired = 0) < 2`
+	retireSecrets = `UPDATE secrets SET retired = 1 WHERE client = $1 AND ($2 = '' OR name = $2) AND retired = 0`
+	listSecrets   = `SELECT client, name, used FROM secrets WHERE ($1 = '' OR client = $1) AND retired = 0 ORDER BY client, name`
 	updateUsed    = `UPDATE secrets SET used = $1 WHERE client = $2 AND name = $3 AND used < $4`
 )
 
-// verifier returns what checks the clients' secrets. A secret that somebody deletes is refused
-// in every process within seconds, although the processes remember those that they checked.
+// verifier returns what checks the clients' secrets. A retired secret is refused in
+// every process within seconds, although the processes remember those that they checked.
 func (s *service) verifier() (*auth.Cache, error) {
 	lookup, err := auth.NewLookup(auth.LookupOptions{
 		Find:     s.database.findSecrets,
@@ -75,7 +72,7 @@ func (d *database) findSecrets(ctx context.Context, client string) (found []auth
 	return found, rows.Err()
 }
 
-// revision returns a number that changes when a secret is deleted.
+// revision returns a number that changes when a secret is retired.
 func (d *database) revision(ctx context.Context) (revision uint64, err error) {
 	err = d.QueryRowContext(ctx, selectRevision).Scan(&revision)
 	return revision, err
@@ -109,7 +106,7 @@ func (r recorder) Verify(ctx context.Context, id, secret string) (webhookcfg.Cli
 		return client, err
 	}
 	now := time.Now()
-	if _, err := r.database.ExecContext(ctx, updateUsed, now.Unix(), client.ID, client.SecretName, now.Add(-time.Hour).Unix()); err != nil {
+	if _, err := r.database.change(ctx, updateUsed, now.Unix(), client.ID, client.SecretName, now.Add(-time.Hour).Unix()); err != nil {
 		r.logger.WarnContext(ctx, "can't record the use of a secret", "client", client.ID, "secret_name", client.SecretName, "error", err)
 	}
 	return client, nil
@@ -126,40 +123,24 @@ func (d *database) addSecret(ctx context.Context, client, name string, out io.Wr
 		return fmt.Errorf("client %q, secret %q: want 1 to 128 ASCII characters without blanks and colons", client, name)
 	}
 	secret := auth.GenerateSecret()
-	hashed, err := hash([]byte(secret.Reveal()))
-	if err != nil {
-		return err
+	sum := sha256.Sum256([]byte(secret.Reveal()))
+	if n, err := d.change(ctx, insertSecret, client, name, sum[:]); err != nil {
+		return fmt.Errorf("client %s: %w: if it has, or had, a secret %s, choose another name", client, err, name)
+	} else if n == 0 {
+		return fmt.Errorf("client %s has two secrets already: retire one of them first", client)
 	}
-	result, err := d.ExecContext(ctx, insertSecret, client, name, hashed)
-	if err != nil {
-		return fmt.Errorf("client %s: %w: if it has a secret %s already, choose another name", client, err, name)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fmt.Errorf("client %s has two secrets already: retire one of them first", client))
-	}
-	_, err = fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
+	_, err := fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
 	return err
 }
 
-// retireSecrets deletes a secret of a client, or all if no name is given. Every process refuses
+// retireSecrets retires a secret of a client, or all if no name is given. Every process refuses
 // them within seconds.
 func (d *database) retireSecrets(ctx context.Context, client, name string) error {
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return err
+	n, err := d.change(ctx, retireSecrets, client, name)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("client %q has no secret %q", client, name)
 	}
-	defer func() { _ = tx.Rollback() }() // no effect after a commit
-	result, err := tx.ExecContext(ctx, deleteSecrets, client, name)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fmt.Errorf("client %q has no secret %q", client, name))
-	}
-	if _, err := tx.ExecContext(ctx, updateRevision); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return err
 }
 
 // printSecrets prints the secrets of a client, or of all, and when they were last used.
@@ -179,9 +160,7 @@ func (d *database) printSecrets(ctx context.Context, client string, out io.Write
 		if used > 0 {
 			last = "last used " + time.Unix(used, 0).UTC().Format(time.RFC3339)
 		}
-		if _, err := fmt.Fprintln(out, id, name, last); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, id, name, last)
 	}
 	return rows.Err()
 }

@@ -20,8 +20,8 @@ func TestSecretsInFiles(t *testing.T) {
 	parsed := func(variables map[string]string) (config, error) {
 		return parse(nil, func(name string) string { return variables[name] }, t.Output())
 	}
-	cfg, err := parsed(map[string]string{"MASTER_FILE": file, "STORE_FILE": file, "PERSON_FILE": file})
-	if err != nil || len(cfg.masters) != 2 || cfg.store != "one two" || cfg.person != "one two" {
+	cfg, err := parsed(map[string]string{"MASTER_FILE": file, "STORE_FILE": file})
+	if err != nil || len(cfg.masters) != 2 || cfg.store != "one two" {
 		t.Errorf("got %+v, %v", cfg, err)
 	}
 	if _, err := parsed(map[string]string{"MASTER_FILE": file + "x"}); err == nil || !strings.Contains(err.Error(), "MASTER_FILE") {
@@ -106,6 +106,7 @@ func TestSecretRefusals(t *testing.T) {
 		{[]string{"add", "other", "first"}, "choose another name"},
 		{[]string{"retire", "other", "second"}, "no secret"},
 		{[]string{"retire"}, "no secret"},
+		{[]string{"retire", "acme", "retired"}, "no secret"},
 	} {
 		if text, err := command(t, store, tt.args...); err == nil || !strings.Contains(err.Error(), tt.want) || text != "" {
 			t.Errorf("%q: %s %v, want %s", tt.args, text, err, tt.want)

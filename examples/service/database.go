@@ -25,6 +25,7 @@ type database struct {
 	*sql.DB
 	dialect  sqlstore.Dialect
 	webhooks *sqlstore.Store
+	queue    *outbox.Outbox // without a sender, for commands
 }
 
 // openDatabase opens the database that -store specifies.
@@ -42,20 +43,13 @@ func openDatabase(name string, logger *slog.Logger) (d *database, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.webhooks, err = sqlstore.New(d.DB, d.dialect, &sqlstore.Options{Logger: logger}); err != nil {
+	if d.webhooks, err = sqlstore.New(d.DB, d.dialect, &sqlstore.Options{Logger: logger}); err == nil {
+		d.queue, err = outbox.New(d.DB, d.dialect, nil, nil)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-// ready returns an error that says what to do if the database can't be used.
-func (d *database) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if _, err := d.revision(ctx); err != nil {
-		return fmt.Errorf("%w: if the tables are missing, run the command migrate first", err)
-	}
-	return nil
 }
 
 // migrate creates or updates the tables of the webhooks, the queue, the modules and the
@@ -64,14 +58,10 @@ func (d *database) migrate(ctx context.Context) error {
 	if err := d.webhooks.Migrate(ctx); err != nil {
 		return err
 	}
-	queue, err := outbox.New(d.DB, d.dialect, nil, nil)
-	if err != nil {
+	if err := d.queue.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := queue.Migrate(ctx); err != nil {
-		return err
-	}
-	for _, statement := range []string{createModules, createSecrets, createRevision, insertRevision} {
+	for _, statement := range []string{createModules, createSecrets, indexRetired} {
 		if _, err := d.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -79,17 +69,28 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// warn logs anything that you should change about the database.
-func (d *database) warn(ctx context.Context, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+// ready returns an error that says what to do if the database can't be used. It logs anything
+// that you should change about it.
+func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	warnings, err := d.webhooks.Check(ctx)
-	if err != nil {
-		logger.Warn("can't check the database", "error", err)
+	if _, err := d.revision(ctx); err != nil {
+		return fmt.Errorf("%w: if the tables are missing, run the command migrate first", err)
 	}
+	warnings, err := d.webhooks.Check(ctx)
 	for _, warning := range warnings {
 		logger.Warn("the database needs attention", "warning", warning)
 	}
+	return err
+}
+
+// change runs a statement, and returns how many rows it changed.
+func (d *database) change(ctx context.Context, statement string, args ...any) (rows int64, err error) {
+	result, err := d.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // With sqliteSettings, acknowledged changes survive a power failure, and a second process,

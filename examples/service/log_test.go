@@ -6,11 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
@@ -46,8 +43,9 @@ func TestLoggedResults(t *testing.T) {
 		deliver.ReasonPaused:      false,
 	} {
 		var log bytes.Buffer
-		s := &service{logger: newLogger(&log)}
-		s.logResult(t.Context(), "acme", "e1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
+		s := idle(t, []string{"-store", newStore(t)})
+		s.logger = newLogger(&log)
+		s.onResult(t.Context(), "acme", "e1", "m", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
 		if logged := strings.Contains(log.String(), "no connection"); logged != want {
 			t.Errorf("%s: logged %q", reason, &log)
 		}
@@ -58,69 +56,20 @@ func TestLoggedResults(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	var log bytes.Buffer
 	logger := newLogger(&log)
-	d, err := openDatabase("sqlite:"+filepath.Join(t.TempDir(), "service.db"), newLogger(&log))
+	d, err := openDatabase(newStore(t), logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	for _, tt := range []struct {
-		prepare func() error
-		want    string
-	}{
-		{func() error { return nil }, "Migrate"},
-		{func() error { return d.webhooks.Migrate(t.Context()) }, ""},
-		{func() error { _, err := d.ExecContext(t.Context(), "PRAGMA synchronous = OFF"); return err }, "synchronous to FULL"},
-	} {
-		if err := tt.prepare(); err != nil {
+	for _, setting := range []string{"FULL", "OFF"} {
+		if _, err := d.ExecContext(t.Context(), "PRAGMA synchronous = "+setting); err != nil {
 			t.Fatal(err)
 		}
-		log.Reset()
-		d.warn(t.Context(), logger)
-		if got := log.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
-			t.Errorf("logged %q, want %q", got, tt.want)
-		}
-	}
-}
-
-// TestLogOverdue: the log names the clients whose notifications have been due for an interval.
-func TestLogOverdue(t *testing.T) {
-	var log lines
-	s := idle(t, []string{"-store", newStore(t)})
-	s.logger = newLogger(&log)
-	for _, client := range []string{"acme", "other"} {
-		if _, err := s.update(t.Context(), module{client, "e1", "on"}); err != nil {
+		if err := d.ready(t.Context(), logger); err != nil {
 			t.Fatal(err)
 		}
+		if got := log.String(); strings.Contains(got, "synchronous to FULL") != (setting == "OFF") || (got == "") != (setting == "FULL") {
+			t.Errorf("%s: logged %q", setting, got)
+		}
 	}
-	const later = "UPDATE wh_outbox_message SET enqueued = enqueued + 60000000 WHERE client = CAST('other' AS BLOB)"
-	if _, err := s.database.ExecContext(t.Context(), later); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); s.logOverdue(ctx, 10*time.Millisecond) }()
-	await(t, func() (bool, string) { return strings.Contains(log.String(), "overdue"), "nothing is logged" })
-	cancel()
-	<-ended
-	if text := log.String(); !strings.Contains(text, "acme") || strings.Contains(text, "other") {
-		t.Errorf("logged %s", text)
-	}
-}
-
-// lines is a log that can be read while it's written.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -18,26 +16,19 @@ import (
 
 // module is an entity of this service. Its client wants to know when it changes.
 type module struct {
-	client, id, state string
+	client, id string
+	state      []byte
 }
 
 // Both databases understand these statements.
 const (
 	createModules = `CREATE TABLE IF NOT EXISTS modules (
-	client text NOT NULL, id text NOT NULL, state text NOT NULL, version bigint NOT NULL,
+	client text NOT NULL, id text NOT NULL, state bytea NOT NULL, version bigint NOT NULL,
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
 	findModule = `SELECT count(*) FROM modules WHERE client = $1 AND id = $2`
 )
-
-// modules returns the handler of the service's own paths.
-func (s *service) modules(h *webhookcfg.Handler) *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
-	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey(h)))
-	return mux
-}
 
 // signedIn calls next with the client that has signed in. If nobody has, it responds as the
 // webhooks' handler does.
@@ -65,11 +56,11 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 		return
 	}
 	state, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
-	if err != nil || !isText(state) {
-		http.Error(w, "want a text of at most 64 KiB", http.StatusBadRequest)
+	if err != nil {
+		http.Error(w, "want at most 64 KiB", http.StatusBadRequest)
 		return
 	}
-	version, err := s.update(r.Context(), module{client, id, string(state)})
+	version, err := s.update(r.Context(), module{client, id, state})
 	if err != nil {
 		s.unavailable(w, r, "can't update a module", "client", client, "error", err)
 		return
@@ -99,36 +90,15 @@ func (s *service) update(ctx context.Context, m module) (version int64, err erro
 	return version, nil
 }
 
-// isText reports whether PostgreSQL can store these bytes as text, too.
-func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
-
-// getKey returns the key with which the receiver of an entity's webhook verifies, or that of
-// the webhook for all entities if the query names none.
-func (s *service) getKey(h *webhookcfg.Handler) func(http.ResponseWriter, *http.Request, string) {
-	return func(w http.ResponseWriter, r *http.Request, client string) {
-		entity := r.URL.Query().Get("endpoint_id")
-		hook, err := inEffect(r.Context(), h, client, entity)
-		if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
-			refusal.ServeHTTP(w, r)
-			return
-		}
-		key, err := deliver.SigningKey(s.keys)(r.Context(), client, entity, hook)
-		if err != nil {
-			s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		respond(w, map[string]string{"key": key})
+// getKey returns the key that the client's receivers verify with.
+func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
+	key, err := deliver.SigningKey(s.keys)(r.Context(), client, "", webhookcfg.Webhook{})
+	if err != nil {
+		s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
+		return
 	}
-}
-
-// inEffect returns the webhook in effect for an entity, or the one for all if there's none.
-func inEffect(ctx context.Context, h *webhookcfg.Handler, client, entity string) (webhookcfg.Webhook, error) {
-	if entity != "" {
-		return h.Read(ctx, client, entity)
-	}
-	page, err := h.List(ctx, client, "", 1)
-	return page.Base, err
+	w.Header().Set("Cache-Control", "no-store")
+	respond(w, map[string]string{"key": key})
 }
 
 // unavailable responds that a part of the service failed. It logs why, unless the client

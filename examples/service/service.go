@@ -16,7 +16,6 @@ import (
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/examples/mounts/metrics"
-	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -35,7 +34,6 @@ type service struct {
 	queue    *outbox.Outbox
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	took     *prometheus.HistogramVec // the time from a change to the end of its notification
 	probes   *probes.Probes
 	// credentials are the clients' secrets, once the service serves.
 	credentials *auth.Lookup
@@ -43,41 +41,41 @@ type service struct {
 
 // newService connects the parts. It does no I/O.
 func newService(d *database, cfg config, logger *slog.Logger) (s *service, err error) {
-	s = &service{
-		cfg: cfg, logger: logger, database: d,
-		probes: probes.New(logger),
-	}
-	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
-		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
-	}
-	if s.health, err = deliver.NewHealth(d.webhooks, &deliver.HealthOptions{Logger: logger, OnChange: s.onHealthChange}); err != nil {
+	s = &service{cfg: cfg, logger: logger, database: d, probes: probes.New(logger), registry: prometheus.NewRegistry()}
+	if s.metrics, err = metrics.NewMetrics(s.registry); err != nil {
 		return nil, err
 	}
 	if s.webhooks, err = cache.New(d.webhooks, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
 		return nil, err
 	}
-	webhooks := s.webhooks
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, webhooks.Close())
-		}
-	}()
-	s.probes.Watch("store", d.webhooks)
-	delivery := cfg.delivery
-	delivery.Health = s.health
-	delivery.OnResult = func(ctx context.Context, client, entity, message string, r deliver.Result) {
-		s.metrics.OnResult(ctx, client, entity, message, r)
-		s.logResult(ctx, client, entity, r)
+	if err := s.newQueue(); err != nil {
+		return nil, errors.Join(err, s.webhooks.Close())
 	}
+	return s, nil
+}
+
+// newQueue makes everything that sends.
+func (s *service) newQueue() (err error) {
+	if s.keys, err = deliver.DerivedKeys(s.cfg.masters...); err != nil {
+		return fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
+	}
+	if s.health, err = deliver.NewHealth(s.database.webhooks, &deliver.HealthOptions{Logger: s.logger, OnChange: s.onHealthChange}); err != nil {
+		return err
+	}
+	delivery := s.cfg.delivery
+	delivery.Health, delivery.OnResult = s.health, s.onResult
 	if s.sender, err = deliver.New(s.webhooks.Store(), s.keys, &delivery); err != nil {
-		return nil, err
+		return err
 	}
-	queue := cfg.queue
-	queue.Logger, queue.OnEnd = logger, s.onEnd
-	if s.queue, err = outbox.New(d.DB, d.dialect, s.sender, &queue); err != nil {
-		return nil, err
+	s.queue, err = outbox.New(s.database.DB, s.database.dialect, s.sender, &outbox.Options{
+		Schedule: s.cfg.schedule, // nil is ten attempts over 76 hours
+		Logger:   s.logger,
+		OnEnd:    s.metrics.OnEnd,
+	})
+	if err != nil {
+		return err
 	}
-	return s, s.register()
+	return s.watch()
 }
 
 // close ends everything that newService started.
@@ -96,54 +94,31 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", s.cfg.listen)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	addresses := []net.Addr{listener.Addr()}
 	ctx, end := s.drained(ctx)
 	defer end()
 	group, ctx := errgroup.WithContext(ctx)
-	if s.cfg.metrics != "" {
-		local, err := net.Listen("tcp", s.cfg.metrics)
-		if err != nil {
-			return err
+	listen := func(address string, h http.Handler) error {
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			fmt.Fprintln(stdout, listener.Addr()) // port 0 picks a free one
+			group.Go(func() error { return serve(ctx, listener, h) })
 		}
-		addresses = append(addresses, local.Addr())
-		group.Go(func() error { return serve(ctx, local, s.exposition()) })
+		return err
 	}
-	group.Go(func() error { return serve(ctx, listener, s.probes) })
+	s.probes.Start(h)
+	if err := listen(s.cfg.listen, s.probes); err != nil {
+		return err
+	}
+	if s.cfg.metrics != "" {
+		if err := listen(s.cfg.metrics, s.exposition()); err != nil {
+			end()
+			return errors.Join(err, group.Wait())
+		}
+	}
 	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { s.probes.CheckEvery(ctx, 5*time.Second); return nil })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
-	group.Go(func() error { s.warm(ctx); return nil })
-	group.Go(func() error { s.logOverdue(ctx, time.Minute); return nil })
-	s.probes.Start(h)
-	for _, address := range addresses {
-		fmt.Fprintln(stdout, address) // port 0 picks a free one
-	}
 	return group.Wait()
-}
-
-// warm reads all clients into the copy. Until it's done, and if it fails, deliveries read
-// missing clients themselves.
-func (s *service) warm(ctx context.Context) {
-	err := s.readAhead(ctx)
-	if err != nil && ctx.Err() == nil {
-		s.logger.WarnContext(ctx, "can't read all clients into the copy of the store", "error", err)
-	}
-}
-
-func (s *service) readAhead(ctx context.Context) error {
-	var clients []string
-	for client, err := range admin.Clients(ctx, s.database.webhooks) {
-		if err != nil {
-			return err
-		}
-		clients = append(clients, client)
-	}
-	return s.webhooks.Warm(ctx, clients)
 }
 
 // drained returns a context that ends some time after ctx. In between the process is unready,
@@ -157,20 +132,20 @@ func (s *service) drained(ctx context.Context) (context.Context, context.CancelF
 	return drained, func() { stop(); end() }
 }
 
-// wake sends what waits for a client at once, since its webhook changed or works again.
-func (s *service) wake(ctx context.Context, client string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if err := s.queue.Wake(ctx, client); err != nil {
-		s.logger.WarnContext(ctx, "can't send at once what waits", "client", client, "error", err)
-	}
-}
-
 // onEvent gets all events of [webhookcfg.Options.OnEvent].
 func (s *service) onEvent(ctx context.Context, e webhookcfg.Event) {
 	s.metrics.OnEvent(ctx, e)
 	if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
-		s.wake(ctx, e.Client)
+		go s.wake(ctx, e.Client) // the client's request doesn't wait for it
+	}
+}
+
+// wake sends what waits for a client at once, since its webhook changed or works again.
+func (s *service) wake(ctx context.Context, client string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.queue.Wake(ctx, client); err != nil {
+		s.logger.WarnContext(ctx, "can't send at once what waits", "client", client, "error", err)
 	}
 }
 
@@ -180,12 +155,21 @@ func (s *service) onHealthChange(ctx context.Context, client string, scope webho
 	s.metrics.OnChange(ctx, client, scope, before, after)
 	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
 	if after.State == "ok" {
-		s.wake(ctx, client)
+		go s.wake(ctx, client)
 	}
 }
 
-// handler returns the handler of all requests, for the webhooks and for the service's own
-// paths.
+// onResult is an OnResult of package deliver. It logs why the service itself couldn't make an
+// attempt, since you can't see that anywhere else.
+func (s *service) onResult(ctx context.Context, client, entity, message string, r deliver.Result) {
+	s.metrics.OnResult(ctx, client, entity, message, r)
+	if r.Reason == deliver.ReasonUnavailable {
+		s.logger.WarnContext(ctx, "delivery deferred", "client", client, "entity", entity, "error", r.Err)
+	}
+}
+
+// handler returns the handler of all requests: for the webhooks, for people, and for the
+// service's own paths.
 func (s *service) handler() (http.Handler, error) {
 	clients, err := s.verifier()
 	if err != nil {
@@ -204,15 +188,19 @@ func (s *service) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := s.modules(h)
-	if err := s.pages(own, h); err != nil {
+	page, err := s.page(h)
+	if err != nil {
 		return nil, err
 	}
+	mux := http.NewServeMux()
+	mux.Handle("/portal/", http.StripPrefix("/portal", page))
+	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
+	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey))
 	withSource, err := auth.WithSource(s.logger, s.cfg.proxies...)
 	if err != nil {
 		return nil, err
 	}
-	return withSource(h.Before(own)), nil
+	return withSource(h.Before(mux)), nil
 }
 
 // serve serves requests until ctx ends, and then completes the ones in flight.

@@ -2,46 +2,66 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestWarm: after a start, the copy answers for an entity that nobody has asked for.
-func TestWarm(t *testing.T) {
-	s := idle(t, []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")})
-	if err := s.readAhead(t.Context()); err == nil {
-		t.Error("read a database without tables")
-	}
-	if err := s.database.migrate(t.Context()); err != nil {
+// TestSetDoesNotWaitForTheQueue: the response to a set doesn't wait until the queue knows of it.
+func TestSetDoesNotWaitForTheQueue(t *testing.T) {
+	var log lines
+	s := idle(t, []string{"-store", newStore(t)})
+	s.logger = newLogger(&log)
+	conn, err := s.database.Conn(t.Context()) // the only one
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 {
-		change := webhookcfg.SetChange(fmt.Sprint("client-", i), webhookcfg.All(), egress.NewURL("https://example.com/"))
-		if err := s.database.webhooks.Apply(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.readAhead(t.Context()); err != nil {
+	if _, err := conn.ExecContext(t.Context(), "ALTER TABLE wh_outbox_line RENAME TO lost"); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 {
-		if _, err := s.webhooks.Resolve(t.Context(), fmt.Sprint("client-", i), "never seen"); err != nil {
-			t.Error(err)
-		}
+	s.onEvent(t.Context(), webhookcfg.Event{Operation: "set", Client: "acme"})
+	if text := log.String(); text != "" {
+		t.Errorf("waited for the queue: %s", text)
 	}
-	if stats := s.webhooks.Stats(); stats.Hits != 3 || stats.Misses != 0 {
-		t.Errorf("%d hits, %d misses", stats.Hits, stats.Misses)
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
 	}
+	await(t, func() (bool, string) { return strings.Contains(log.String(), "no such table"), "the queue isn't told" })
+}
+
+// lines is a log that can be read while it's written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestDevelopment: in a fresh directory, one command serves.
+func TestDevelopment(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "service.db")
+	service, _ := startWith(t, nothing, "-dev", "-store", store)
+	added := strings.TrimSpace(mustPrint(t, store, "add", "acme"))
+	expect(t, callAs(t, added, http.MethodGet, service+"/api/v1/signing-key", ""), `200 {"key":"whsec_`)
 }
 
 // TestDrained: after SIGTERM the process is unready at once, and ends after the time that

@@ -368,7 +368,7 @@ func (p *program) figures() (f figures) {
 		f.Results[strings.TrimSuffix(result[1]+"/"+result[2], "/")], _ = strconv.ParseInt(result[3], 10, 64)
 	}
 	for state, n := range map[string]*int64{"waiting": &f.Queue.Waiting, "given_up": &f.Queue.GivenUp} {
-		_, value, found := strings.Cut(string(text), "service_queue_notifications{state=\""+state+"\"} ")
+		_, value, found := strings.Cut(string(text), "webhook_queue_notifications{part=\"queue\",state=\""+state+"\"} ")
 		value, _, _ = strings.Cut(value, "\n")
 		if *n, err = strconv.ParseInt(value, 10, 64); err != nil || !found {
 			p.t.Fatalf("no number of notifications %s: %v in\n%s", state, err, text)
