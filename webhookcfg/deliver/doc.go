@@ -75,6 +75,9 @@
 // until the client has switched. Until then, requests carry a signature with each of them.
 // These keys are separate from the secret that a client signs in with.
 //
+// If your receivers know another format from before, add that signature, too, in
+// [Options.Prepare].
+//
 // A receiver verifies the body as it arrived, with a Standard Webhooks library:
 //
 //	// Go: github.com/standard-webhooks/standard-webhooks/libraries/go

@@ -13,13 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/delivertest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
-	"example.com/go-webhookcfg/webhookcfg/portal"
 )
-
-// These options need no adapters of the host.
-var _ = func(s *deliver.Sender, keys deliver.Keys) portal.Options {
-	return portal.Options{Test: s.Tester(deliver.Message{}), SigningKey: deliver.SigningKey(keys)}
-}
 
 // TestTester: the outcome of a test in the words of the page.
 func TestTester(t *testing.T) {

@@ -187,8 +187,8 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // Resolver. The attempt is also limited by [Options.Timeout]. Once the header of the response
 // has arrived, it ends within 250 milliseconds.
 //
-// If the Resolver, the Keys, the HealthStore or a function in Options panics, Send releases
-// what it holds and passes the panic on.
+// If the Resolver, the HealthStore or a function in Options panics, Send releases what it holds
+// and passes the panic on. A panic of the Keys or of [Options.Prepare] only defers the message.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	return s.send(ctx, client, entity, m, false)
 }
