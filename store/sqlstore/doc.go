@@ -76,6 +76,12 @@
 // an attempt in 90 days. Don't delete clients' rows yourself, because readers wouldn't learn
 // of it.
 //
+// # Limit overrides
+//
+// The directory limit has a trigger for each database, which refuses a set when its client has
+// 500 overrides, or as many as a table of yours says. It counts in the transaction of the
+// change, so no race can exceed the limit. Example_limit makes it a [webhookcfg.Refusal].
+//
 // # Look up webhooks with SQL
 //
 // The view wh_webhook shows all webhooks, but never the path or query of a URL. So you can grant

@@ -3,8 +3,10 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"example.com/go-webhookcfg/store/cache"
@@ -57,6 +59,37 @@ func Example_sender() {
 		return err
 	}
 	_ = send
+}
+
+var tooMany = webhookcfg.Refusal{Code: "too_many_overrides", Description: "Your plan allows 500 entities with webhooks of their own"}
+
+// limited is a store in PostgreSQL whose tables have the trigger in limit/postgresql.sql.
+type limited struct{ *sqlstore.Store }
+
+// Apply tells the handler which errors are refusals. The drivers have the server's code: see
+// the comment in the file for your database.
+func (l limited) Apply(ctx context.Context, c webhookcfg.Change) error {
+	err := l.Store.Apply(ctx, c)
+	state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if ok && state.SQLState() == "WH001" {
+		return tooMany
+	}
+	return err
+}
+
+// A trigger limits how many overrides a client can have. It counts in the transaction of the
+// change, which holds the lock on the client, so the limit also holds for concurrent changes
+// from several processes.
+func Example_limit() {
+	serve := func(st *sqlstore.Store, verifier webhookcfg.CredentialVerifier) (http.Handler, error) {
+		return webhookcfg.NewHandler(limited{st}, verifier, &webhookcfg.Options{
+			Refusals: []webhookcfg.Refusal{tooMany},
+		})
+	}
+	_ = serve
 }
 
 // You can run the statements of the schema with your own migration tool.

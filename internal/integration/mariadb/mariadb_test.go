@@ -46,6 +46,7 @@ func mariaDB() sqltest.Engine {
 		NoWrites:    "1290",
 		NoTable:     "1146",
 		NoPrivilege: "1142",
+		Limit:       sqltest.Trigger{File: "mysql.sql", Refused: isLimit},
 		Session:     "SELECT CONNECTION_ID()",
 		Running:     "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
 		// InnoDB only refreshes innodb_trx if nobody has read it for a tenth of a second.
@@ -68,6 +69,11 @@ WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%')`,
 			},
 		},
 	}
+}
+
+func isLimit(err error) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && e.Number == 1644
 }
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }

@@ -4,6 +4,7 @@ package postgres
 import (
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
 	"example.com/go-webhookcfg/store/sqlstore"
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -33,6 +35,7 @@ func postgreSQL() sqltest.Engine {
 		NoWrites:    "25006",
 		NoTable:     "42P01",
 		NoPrivilege: "42501",
+		Limit:       sqltest.Trigger{File: "postgresql.sql", Refused: isLimit, Drop: "DROP FUNCTION wh_limit CASCADE"},
 		Session:     "SELECT pg_backend_pid()",
 		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
 		CommitErrors: []sqltest.CommitError{
@@ -47,6 +50,11 @@ func postgreSQL() sqltest.Engine {
 			},
 		},
 	}
+}
+
+func isLimit(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "WH001"
 }
 
 // refuse returns a statement that fails.
@@ -121,7 +129,7 @@ func TestPostgreSQL(t *testing.T) { postgreSQL().Run(t) }
 func TestSerializable(t *testing.T) {
 	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
-	e.Run(t, "Concurrency", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
+	e.Run(t, "Concurrency", "Linearizable", "Schema", "Upgrade", "Deliveries", "Limit", "Overtaking") // the other tests are about the server
 }
 
 // TestTablesOfAnotherDialect: a store refuses tables that would make its feed miss changes.

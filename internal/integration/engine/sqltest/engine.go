@@ -47,6 +47,7 @@ type Engine struct {
 	Running      string // the query for the number of other sessions' statements about {prefix}client
 	Waiting      string // the query for the number of statements about {prefix}delivery that wait for a row
 	CommitErrors []CommitError
+	Limit        Trigger
 }
 
 // Run runs the tests with the given names as subtests, or all tests if you give none.
@@ -69,6 +70,7 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Deliveries", Engine.deliveries},
 		{"Sweep", Engine.sweep},
 		{"Erase", Engine.erase},
+		{"Limit", Engine.limit},
 		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},
 		{"LostInHistories", Engine.lostInHistories},

@@ -1,0 +1,160 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"golang.org/x/sync/errgroup"
+)
+
+// Trigger is the trigger that limits overrides.
+type Trigger struct {
+	File    string           // in the directory limit of package sqlstore
+	Refused func(error) bool // whether an error is the trigger's
+	Drop    string           // a statement that removes what's left when the tables are dropped
+}
+
+var tooMany = webhookcfg.Refusal{Code: "too_many_overrides", Description: "The plan has no more overrides"}
+
+// limited is a store with a trigger.
+type limited struct {
+	*sqlstore.Store
+	refused func(error) bool
+}
+
+func (l limited) Apply(ctx context.Context, c webhookcfg.Change) error {
+	err := l.Store.Apply(ctx, c)
+	if err != nil && l.refused(err) {
+		return fmt.Errorf("%w: %w", tooMany, err)
+	}
+	return err
+}
+
+// Limit checks that concurrent changes through several stores never exceed the limit of a
+// trigger, and that they can reach it. All stores use the tables with the prefix.
+func Limit(t *testing.T, db *sql.DB, prefix string, stores []*sqlstore.Store, trigger Trigger) {
+	const limit = 5
+	text, err := os.ReadFile("../../../store/sqlstore/limit/" + trigger.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement := strings.NewReplacer("wh_", prefix, " 500", fmt.Sprint(" ", limit)).Replace(string(text))
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	if trigger.Drop != "" {
+		t.Cleanup(func() {
+			if _, err := db.Exec(strings.ReplaceAll(trigger.Drop, "wh_", prefix)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var handlers []*webhookcfg.Handler
+	for _, st := range stores {
+		handlers = append(handlers, hooktest.NewHandler(t, limited{st, trigger.Refused}, hooktest.NewVerifier(t, "id", "a-long-random-secret"), &webhookcfg.Options{
+			ProbeMode: webhookcfg.ProbeOff,
+			Refusals:  []webhookcfg.Refusal{tooMany},
+		}))
+	}
+	l := limits{t, handlers}
+
+	clients := []string{"a", "b", "c"}
+	for range 3 { // each change of all starts a new generation
+		var group errgroup.Group
+		var made atomic.Int32
+		for i := range 4 * limit {
+			for _, client := range clients {
+				group.Go(func() error {
+					err := handlers[i%len(handlers)].Set(t.Context(), client, webhookcfg.Entity(fmt.Sprint("e", i)), "https://hooks.example.com/in")
+					if err == nil {
+						made.Add(1)
+						return nil
+					}
+					if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Status != 403 || e.Code != tooMany.Code || e.Description != tooMany.Description {
+						return err
+					}
+					return nil
+				})
+			}
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if made := int(made.Load()); made != limit*len(clients) {
+			t.Errorf("%d sets succeeded, want %d for each of %d clients", made, limit, len(clients))
+		}
+		for _, client := range clients {
+			l.full(client, limit)
+		}
+		if err := handlers[0].Set(t.Context(), "c", webhookcfg.All(), "https://hooks.example.com/all"); err != nil {
+			t.Fatal(err)
+		}
+		for _, client := range clients[:2] {
+			if err := handlers[0].Unset(t.Context(), client, webhookcfg.All()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+type limits struct {
+	*testing.T
+	handlers []*webhookcfg.Handler
+}
+
+// full checks a client that has as many overrides as it may have.
+func (t limits) full(client string, limit int) {
+	t.Helper()
+	h := t.handlers[0]
+	set := func(entity string) error {
+		return h.Set(t.Context(), client, webhookcfg.Entity(entity), "https://hooks.example.com/again")
+	}
+	page, err := h.List(t.Context(), client, "", 100)
+	if err != nil || len(page.Overrides) != limit {
+		t.Fatalf("%s: %d overrides, %v; want %d", client, len(page.Overrides), err, limit)
+	}
+	first := page.Overrides[0].Entity
+	if err := set("new"); !errors.Is(err, tooMany) {
+		t.Errorf("%s: a set beyond the limit: got %v", client, err)
+	}
+	if err := set(first); err != nil {
+		t.Errorf("%s: a set that replaces an override: got %v", client, err)
+	}
+	if err := h.Unset(t.Context(), client, webhookcfg.Entity("another")); err != nil {
+		t.Errorf("%s: an unset: got %v", client, err)
+	}
+	if err := h.Unset(t.Context(), client, webhookcfg.Entity(first)); err != nil {
+		t.Errorf("%s: an unset of an override: got %v", client, err)
+	}
+	if err := set("new"); err != nil {
+		t.Errorf("%s: a set after an unset: got %v", client, err)
+	}
+	if err := set(first); !errors.Is(err, tooMany) {
+		t.Errorf("%s: a set that turns an override on beyond the limit: got %v", client, err)
+	}
+	if err := h.Unset(t.Context(), client, webhookcfg.Entity(first)); err != nil {
+		t.Errorf("%s: an unset beyond the limit: got %v", client, err)
+	}
+}
+
+// limit tests the trigger on new tables.
+func (e Engine) limit(t *testing.T) {
+	dsn := e.Shared(t).DSN()
+	db := e.Open(t, dsn)
+	name := prefix(t, db)
+	stores := []*sqlstore.Store{e.store(t, db, name)}
+	migrate(t, stores[0])
+	for range replicaCount - 1 {
+		stores = append(stores, e.store(t, e.Open(t, dsn), name))
+	}
+	Limit(t, db, name, stores, e.Limit)
+}

@@ -1,0 +1,23 @@
+-- Limits how many entities of a client can have a URL of their own, in the tables of package
+-- sqlstore in PostgreSQL with the default prefix. Run it once, after the tables were created.
+-- A set that goes beyond the limit fails with the SQLSTATE WH001.
+--
+-- No two sets can both take the last place: the store locks the client's row before it writes
+-- an override, and the query here sees what was committed until then. Entities that are off
+-- don't count, so an unset makes room, and is never refused.
+--
+-- To give each client its own limit, read it from a table of yours instead of 500. In
+-- NEW.client, the client is in bytes: convert_from(NEW.client, 'UTF8').
+CREATE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT COUNT(*) FROM (
+    SELECT 1 FROM wh_override o
+    WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.entity <> NEW.entity AND length(o.url) > 0
+    LIMIT 500) q) >= 500 THEN
+    RAISE EXCEPTION 'too_many_overrides' USING ERRCODE = 'WH001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override
+FOR EACH ROW WHEN (length(NEW.url) > 0) EXECUTE FUNCTION wh_limit();

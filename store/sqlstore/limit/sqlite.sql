@@ -1,0 +1,17 @@
+-- Limits how many entities of a client can have a URL of their own, in the tables of package
+-- sqlstore in SQLite with the default prefix. Run it once, after the tables were created. A set
+-- that goes beyond the limit fails with the result code SQLITE_CONSTRAINT_TRIGGER (1811).
+--
+-- No two sets can both take the last place, since SQLite has one writer at a time. Entities that
+-- are off don't count, so an unset makes room, and is never refused.
+--
+-- To give each client its own limit, read it from a table of yours instead of 500. In
+-- NEW.client, the client is in bytes: CAST(NEW.client AS TEXT).
+CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override
+WHEN length(NEW.url) > 0 AND (SELECT COUNT(*) FROM (
+  SELECT 1 FROM wh_override o
+  WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.entity <> NEW.entity AND length(o.url) > 0
+  LIMIT 500) q) >= 500
+BEGIN
+  SELECT RAISE(ABORT, 'too_many_overrides');
+END;
