@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
@@ -23,7 +24,7 @@ func (d *database) printGivenUp(ctx context.Context, cfg config, stdout io.Write
 			}
 			fmt.Fprintln(stdout, e.Client, e.Entity, e.ID, e.Attempts, e.Reason)
 			if cfg.command == "replay" {
-				if _, err := d.queue.SendAgain(ctx, e.Client, e.ID); err != nil {
+				if err := d.queue.SendAgain(ctx, e.Client, webhookcfg.Selection{ID: e.ID}); err != nil {
 					return err
 				}
 			}

@@ -91,11 +91,12 @@ type fixture struct {
 	prefix   string
 	dsn      string
 	sender   *deliver.Sender
+	isSQLite bool
 }
 
 func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Options) *fixture {
 	dsn := e.dsn(t)
-	f := &fixture{t: t, db: open(t, e.driver, dsn), dsn: dsn, arrivals: map[string][]time.Time{}}
+	f := &fixture{t: t, db: open(t, e.driver, dsn), dsn: dsn, isSQLite: e.name == "SQLite", arrivals: map[string][]time.Time{}}
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		f.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
@@ -155,8 +156,7 @@ var parts = []func(s *script){
 	},
 	func(s *script) { // is told
 		s.twice(func(ctx context.Context) error {
-			_, err := s.dying.SendAgain(ctx, "a", "m1")
-			return err
+			return s.dying.SendAgain(ctx, "a", webhookcfg.Selection{ID: "m1"})
 		})
 		s.unknown["m1"] = true
 		s.settle()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
@@ -100,9 +101,11 @@ func TestOnceAndAgain(t *testing.T) {
 			f.enqueue("a", "e", "m1", "m1", "m2")
 			f.awaitEnds(outbox.Delivered, 2)
 			f.enqueue("a", "e", "m1")
-			n, err := f.box.SendAgain(t.Context(), "a", "m2", "m3")
-			if n != 1 || err != nil {
-				t.Fatalf("sent %d again: %v", n, err)
+			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m2"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m3"}); !errors.Is(err, webhookcfg.ErrNoNotification) {
+				t.Errorf("sent an unknown one again: %v", err)
 			}
 			f.awaitArrivals("m2", 2)
 			f.awaitEnds(outbox.Delivered, 2)

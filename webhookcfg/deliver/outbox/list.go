@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -162,30 +161,6 @@ func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err e
 	return page, nil
 }
 
-// SendAgain sends notifications of a client again that were given up, dropped or delivered,
-// under the same IDs and with a new schedule. It returns how many it found. Those that are
-// waiting are not counted and not changed.
-func (o *Outbox) SendAgain(ctx context.Context, client string, ids ...string) (n int, err error) {
-	for part := range slices.Chunk(ids, maxChunk) {
-		found, err := o.tables.sendAgain(ctx, client, part)
-		n += found
-		if err != nil {
-			return n, fmt.Errorf("outbox: send again: %w", err)
-		}
-	}
-	o.Committed(client)
-	return n, nil
-}
-
-const maxChunk = 256
-
-func (t *tables) sendAgain(ctx context.Context, client string, ids []string) (int, error) {
-	v := values{"client": []byte(client)}
-	rows, err := exec(ctx, t.db, t.compile(`UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''
-WHERE client = @client AND id IN (`+list(ids, v)+`) AND state >= 2`), v)
-	return int(rows), err
-}
-
 // Erase removes everything about a client from the tables: its notifications, sent or not,
 // and its pauses. It deletes in batches, and returns how many notifications it deleted.
 // Attempts under way complete. Stop enqueueing for the client first.
@@ -209,7 +184,10 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 			state++
 		}
 	}
-	forget := t.compile(`DELETE FROM {line} WHERE client = @client AND owner = 0`)
-	_, err = exec(ctx, t.db, forget, values{"client": []byte(client)})
-	return n, err
+	for _, table := range []string{`DELETE FROM {again} WHERE client = @client`, `DELETE FROM {line} WHERE client = @client AND owner = 0`} {
+		if _, err := exec(ctx, t.db, t.compile(table), values{"client": []byte(client)}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }

@@ -102,4 +102,5 @@ type outcome struct {
 	Status   int    `json:"c"`
 	Reason   string `json:"r"`
 	Since    int64  `json:"w"` // of the webhook, in microseconds
+	History  string `json:"h"` // what to add to it
 }

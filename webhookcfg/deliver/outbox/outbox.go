@@ -41,13 +41,18 @@ type Options struct {
 	// [Outbox.Run] ends. Zero means 20 seconds.
 	Grace time.Duration
 
-	// KeepFor is how long notifications stay in the tables after they were delivered, given
-	// up or dropped. Zero means 30 days. If negative, they're removed at the next sweep.
+	// KeepFor is how long notifications stay in the tables after they were given up or
+	// dropped. Zero means 30 days. If negative, they're removed at the next sweep.
 	KeepFor time.Duration
 
 	// KeepPerClient is how many notifications of each of these states a client keeps. Beyond
 	// that, the oldest are removed. Zero means 10,000.
 	KeepPerClient int
+
+	// KeepDelivered and KeepDeliveredPerClient are the same for notifications that were
+	// delivered. Zero means a day and 1,000.
+	KeepDelivered          time.Duration
+	KeepDeliveredPerClient int
 
 	// OnEnd is called when a notification has been delivered, given up or dropped, for
 	// metrics. It's called once this is written down, must be safe for concurrent use, and
@@ -67,10 +72,13 @@ const (
 	defaultGrace         = 20 * time.Second
 	defaultKeepFor       = 30 * 24 * time.Hour
 	defaultKeepPerClient = 10_000
+
+	defaultKeepDelivered          = 24 * time.Hour
+	defaultKeepDeliveredPerClient = 1000
 )
 
 func (o *Options) complete() error {
-	if min(o.MaxBody, o.Clients, o.KeepPerClient) < 0 || o.Grace < 0 {
+	if min(o.MaxBody, o.Clients, o.KeepPerClient, o.KeepDeliveredPerClient) < 0 || o.Grace < 0 {
 		return errors.New("outbox: negative number in Options")
 	}
 	if o.Order > AnyOrder {
@@ -84,6 +92,8 @@ func (o *Options) complete() error {
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	o.KeepFor = cmp.Or(o.KeepFor, defaultKeepFor)
 	o.KeepPerClient = cmp.Or(o.KeepPerClient, defaultKeepPerClient)
+	o.KeepDelivered = cmp.Or(o.KeepDelivered, defaultKeepDelivered)
+	o.KeepDeliveredPerClient = cmp.Or(o.KeepDeliveredPerClient, defaultKeepDeliveredPerClient)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -103,6 +113,7 @@ type Outbox struct {
 	process   *process             // that Run runs; nil if none
 	expected  map[string]time.Time // the last Enqueue of clients without Committed
 	enqueuing chan struct{}        // has an element after an Enqueue
+	resending chan struct{}        // has an element after a SendAgain of many
 	warned    map[string]time.Time // when each warning was logged
 	wakes     atomic.Uint64        // of its processes
 }
@@ -138,7 +149,7 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 }
 
 func newOutbox(queue backend, sender *deliver.Sender, o Options) *Outbox {
-	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1), warned: make(map[string]time.Time)}
+	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1), resending: make(chan struct{}, 1), warned: make(map[string]time.Time)}
 }
 
 // settings returns what all processes must agree on.
@@ -175,6 +186,9 @@ type backend interface {
 	leads(ctx context.Context, me int64) (bool, error)
 	// stats returns figures about the whole queue.
 	stats(ctx context.Context) (Stats, error)
+	// resend makes some of the notifications due that clients are sending again. It returns
+	// those clients.
+	resend(ctx context.Context) (clients []string, err error)
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost

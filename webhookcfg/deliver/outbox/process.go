@@ -166,6 +166,7 @@ func (p *process) run(ctx context.Context) {
 	var background sync.WaitGroup
 	background.Go(func() { p.keepLease(work) })
 	background.Go(func() { p.writeAll(work) })
+	background.Go(func() { p.resendAll(polling) })
 	background.Go(func() { p.sweepAll(polling) })
 	background.Go(func() { p.reportAll(polling) })
 	p.look(polling, work)

@@ -31,10 +31,12 @@ func (l *line) deferred(m *message, hostport string, r deliver.Result, now time.
 // outcomeOf returns what to write after an attempt. The End is nil if there's to be another.
 func (p *process) outcomeOf(client string, m *message, r deliver.Result, now time.Time) (outcome, *End) {
 	attempts := m.attempts
+	history := ""
 	if r.Outcome != deliver.Undeliverable || r.Status != 0 {
 		attempts++
+		history = attemptText(now.Add(-r.Duration), r.Reason)
 	}
-	o := outcome{Seq: m.seq, Enqueued: m.enqueued, Attempts: attempts, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
+	o := outcome{Seq: m.seq, Enqueued: m.enqueued, Attempts: attempts, History: history, Status: r.Status, Reason: string(r.Reason), Since: r.Webhook.Since.UnixMicro()}
 	decision := p.options.Schedule.Next(attempts, r)
 	state := GivenUp
 	switch {

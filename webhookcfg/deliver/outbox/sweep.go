@@ -9,19 +9,22 @@ import (
 )
 
 const (
-	// A process sweeps every few minutes, a batch at a time.
+	// A process sweeps soon after it has started, in case it never runs for long, and then
+	// every few minutes, a batch at a time.
+	sweepFirst = 2 * time.Second
 	sweepEvery = 5 * time.Minute
 	sweepWait  = 100 * time.Millisecond // between batches
 )
 
 // sweepAll removes ended notifications until ctx ends.
 func (p *process) sweepAll(ctx context.Context) {
-	for wait(ctx, jitter(sweepEvery)) {
+	for next := sweepFirst; wait(ctx, jitter(next)); next = sweepEvery {
 		p.warn(ctx, "can't remove old notifications", p.queue.sweep(ctx, &p.options))
 	}
 }
 
-// remove500 deletes the notifications that a statement finds.
+// remove500 deletes the notifications that a statement finds in a state, unless they have left
+// that state meanwhile.
 func (t *tables) remove500(ctx context.Context, find statement, v values) (int, error) {
 	var seqs []string
 	err := query(ctx, t.db, find, v, func(rows *sql.Rows) error {
@@ -33,8 +36,7 @@ func (t *tables) remove500(ctx context.Context, find statement, v values) (int, 
 	if err != nil || len(seqs) == 0 {
 		return 0, err
 	}
-	s := t.compile(`DELETE FROM {message} WHERE seq IN (` + strings.Join(seqs, ",") + `)`)
-	_, err = t.db.ExecContext(ctx, s.Text)
+	_, err = exec(ctx, t.db, t.compile(`DELETE FROM {message} WHERE state = @state AND seq IN (`+strings.Join(seqs, ",")+`)`), v)
 	return len(seqs), err
 }
 
@@ -49,7 +51,11 @@ SELECT due FROM {message} WHERE state = @state AND client = @client ORDER BY due
 	many := t.compile(`
 SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @due ORDER BY due LIMIT 500`)
 	for state := stateDelivered; state <= stateDropped; state++ {
-		v := values{"state": state, "client": []byte{}, "age": max(o.KeepFor, 0).Microseconds(), "keep": o.KeepPerClient}
+		age, keep := o.KeepFor, o.KeepPerClient
+		if state == stateDelivered {
+			age, keep = o.KeepDelivered, o.KeepDeliveredPerClient
+		}
+		v := values{"state": state, "client": []byte{}, "age": max(age, 0).Microseconds(), "keep": keep}
 		for {
 			var client []byte
 			if err := query(ctx, t.db, next, v, func(rows *sql.Rows) error { return rows.Scan(&client) }); err != nil {
@@ -73,7 +79,7 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 			}
 		}
 	}
-	return nil
+	return t.forgetResends(ctx)
 }
 
 func (t *tables) removeAll(ctx context.Context, find statement, v values) error {

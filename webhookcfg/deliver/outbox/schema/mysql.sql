@@ -13,10 +13,13 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   attempts integer NOT NULL,
   status integer NOT NULL,
   reason varchar(64) CHARACTER SET ascii NOT NULL,
+  history varchar(480) CHARACTER SET ascii NOT NULL DEFAULT '',
   content_type varchar(256) CHARACTER SET ascii NOT NULL,
   body longblob NOT NULL,
   UNIQUE (client, id),
-  INDEX wh_outbox_message_line (state, client, due, seq)
+  INDEX wh_outbox_message_line (state, client, due, seq),
+  INDEX wh_outbox_message_newest (client, seq),
+  INDEX wh_outbox_message_entity (client, entity, seq)
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS wh_outbox_line (
@@ -28,5 +31,19 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, beat bigint NOT NULL, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_again (
+  client varbinary(1024) PRIMARY KEY,
+  entity varbinary(1024) NOT NULL,
+  since bigint NOT NULL,
+  started bigint NOT NULL,
+  ended bigint NOT NULL,
+  steps bigint NOT NULL,
+  part tinyint NOT NULL,
+  due bigint NOT NULL,
+  seq bigint NOT NULL,
+  sent bigint NOT NULL,
+  INDEX wh_outbox_again_ended (ended, started)
+) ENGINE = InnoDB;
 
 INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');

@@ -13,12 +13,15 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   attempts INTEGER NOT NULL,
   status INTEGER NOT NULL,
   reason TEXT NOT NULL,
+  history TEXT NOT NULL DEFAULT '',
   content_type TEXT NOT NULL,
   body BLOB NOT NULL,
   UNIQUE (client, id)
 );
 
 CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, client, due, seq);
+CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
+CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, seq);
 
 CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client BLOB PRIMARY KEY,
@@ -30,5 +33,20 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
 CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, beat INTEGER NOT NULL, until INTEGER NOT NULL, settings TEXT NOT NULL);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_again (
+  client BLOB PRIMARY KEY,
+  entity BLOB NOT NULL,
+  since INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  steps INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  sent INTEGER NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, started);
 
 INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;

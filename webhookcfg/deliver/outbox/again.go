@@ -1,0 +1,294 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+const (
+	// resendStep is how many notifications of a client are made due at a time, and resendWait
+	// is between two of these steps, so that others get their turn.
+	resendStep  = 500
+	resendWait  = 25 * time.Millisecond
+	resendLook  = 2 * time.Second // for those that another process started
+	resendLimit = 20              // clients that take turns
+
+	// resendEvery is how long a client has to wait after a SendAgain of many before the next.
+	resendEvery = 10 * time.Second
+	// resendSoon: a retry that's due so soon is left alone.
+	resendSoon = 10 * time.Second
+
+	planLimit = 1000 // notifications that a plan looks at
+)
+
+// SendAgain implements [webhookcfg.NotificationQueue]. For a selection with a Scope, it writes
+// a small row, and a process that runs makes 500 notifications due at a time. A client can only
+// have one of these under way.
+func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) (err error) {
+	if s.ID != "" {
+		err = o.tables.sendOneAgain(ctx, client, s.ID)
+	} else {
+		err = o.tables.startResend(ctx, client, s)
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: send again: %w", err)
+	}
+	if s.ID != "" {
+		o.Committed(client)
+	} else {
+		signal(o.resending)
+	}
+	return nil
+}
+
+// sentAgain are the columns of a notification that is sent again.
+const sentAgain = `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''`
+
+func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
+	v := values{"client": []byte(client), "id": id}
+	rows, err := exec(ctx, t.db, t.compile(sentAgain+` WHERE client = @client AND id = @id AND (state >= 2 OR state = 1 AND due > 0)`), v)
+	if err != nil || rows > 0 {
+		return err
+	}
+	err = webhookcfg.ErrNoNotification
+	e := query(ctx, t.db, t.compile(`SELECT state FROM {message} WHERE client = @client AND id = @id`), v, func(*sql.Rows) error {
+		err = nil // it's due anyway
+		return nil
+	})
+	if e != nil {
+		return e
+	}
+	return err
+}
+
+// startResend writes down that a client sends notifications again.
+func (t *tables) startResend(ctx context.Context, client string, s webhookcfg.Selection) error {
+	v := values{
+		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "due": resendParts[0].start(since(s)),
+		"wait": resendEvery.Microseconds(),
+	}
+	rows, err := exec(ctx, t.db, t.compile(`
+UPDATE {again} SET entity = @entity, since = @since, started = {now}, ended = 0, steps = 0, part = 0, due = @due, seq = 0, sent = 0
+WHERE client = @client AND ended > 0 AND ended <= {now} - @wait`), v)
+	if err != nil || rows > 0 {
+		return err
+	}
+	rows, err = exec(ctx, t.db, t.compile(t.engine.insertOnce+` INTO {again} (client, entity, since, started, ended, steps, part, due, seq, sent)
+VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.onConflict), v)
+	if err == nil && rows == 0 {
+		err = tooSoonError{}
+	}
+	return err
+}
+
+func since(s webhookcfg.Selection) int64 {
+	if s.Since.IsZero() {
+		return 0
+	}
+	return max(s.Since.UnixMicro(), 0)
+}
+
+// tooSoonError is the error of a SendAgain while another one goes on.
+type tooSoonError struct{}
+
+// Error implements error.
+func (tooSoonError) Error() string {
+	return "the client sent notifications again a moment ago, or is still doing so"
+}
+
+// RetryAfter returns how long to wait.
+func (tooSoonError) RetryAfter() time.Duration { return resendEvery }
+
+// resendParts are the notifications that are sent again, in order. Retries are those that
+// nobody would wait for: they are due too late.
+var resendParts = [...]struct {
+	state int
+	start func(since int64) int64 // the due time of the first one
+}{
+	{stateWaiting, func(int64) int64 { return 1 }},
+	{stateGivenUp, func(since int64) int64 { return since }}, // none ended before it was enqueued
+	{stateDropped, func(since int64) int64 { return since }},
+}
+
+// resendAll makes notifications due that clients send again, until ctx ends.
+func (p *process) resendAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		clients, err := p.queue.resend(ctx)
+		p.warn(ctx, "can't send notifications again", err)
+		if len(clients) > 0 {
+			p.Committed(clients...)
+			wait(ctx, resendWait)
+			continue
+		}
+		timer := time.NewTimer(jitter(resendLook))
+		select {
+		case <-p.resending:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// resend makes a step for each of the clients that started first.
+func (t *tables) resend(ctx context.Context) (clients []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = query(ctx, t.db, t.compile(`SELECT client FROM {again} WHERE ended = 0 ORDER BY started LIMIT @limit`), values{"limit": resendLimit}, func(rows *sql.Rows) error {
+		var client []byte
+		err := rows.Scan(&client)
+		clients = append(clients, string(client))
+		return err
+	})
+	for _, client := range clients {
+		if err == nil {
+			err = t.transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return clients, nil
+}
+
+// resendStep makes some notifications of a client due. The first statement takes the row, so
+// that two processes don't do the same step.
+func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) error {
+	v := values{"client": []byte(client), "limit": resendStep}
+	rows, err := exec(ctx, tx, t.compile(`UPDATE {again} SET steps = steps + 1 WHERE client = @client AND ended = 0`), v)
+	if err != nil || rows == 0 {
+		return err
+	}
+	var entity []byte
+	var since, started, due, seq int64
+	var part int
+	err = query(ctx, tx, t.compile(`SELECT entity, since, started, part, due, seq FROM {again} WHERE client = @client`), v, func(rows *sql.Rows) error {
+		return rows.Scan(&entity, &since, &started, &part, &due, &seq)
+	})
+	if err != nil {
+		return err
+	}
+	isRetry := resendParts[part].state == stateWaiting
+	if isRetry {
+		due = max(due, started+resendSoon.Microseconds())
+	}
+	var all []string
+	n := 0
+	v["state"], v["due"], v["seq"] = resendParts[part].state, due, seq
+	err = query(ctx, tx, t.compile(`SELECT seq, entity, due, enqueued`+nextRetry), v, func(rows *sql.Rows) error {
+		var of []byte
+		var enqueued int64
+		if err := rows.Scan(&seq, &of, &due, &enqueued); err != nil {
+			return err
+		}
+		n++
+		isSelected := enqueued >= since && (len(entity) == 0 || string(of) == string(entity))
+		if isSelected && (isRetry || due <= started) { // what has ended since then was perhaps sent by us
+			all = append(all, strconv.FormatInt(seq, 10))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var sent int64
+	if len(all) > 0 {
+		if sent, err = exec(ctx, tx, t.compile(sentAgain+` WHERE state = @state AND seq IN (`+strings.Join(all, ",")+`)`), v); err != nil {
+			return err
+		}
+	}
+	ended := ""
+	if n < resendStep || !isRetry && due > started {
+		part, seq = part+1, 0
+		if part == len(resendParts) {
+			part, ended = 0, `, ended = {now}`
+		}
+		due = resendParts[part].start(since)
+	}
+	v["part"], v["due"], v["seq"], v["sent"] = part, due, seq, sent
+	_, err = exec(ctx, tx, t.compile(`UPDATE {again} SET part = @part, due = @due, seq = @seq, sent = sent + @sent`+ended+` WHERE client = @client`), v)
+	return err
+}
+
+// forgetResends removes what nobody wants to know any more.
+func (t *tables) forgetResends(ctx context.Context) error {
+	_, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`), values{"age": defaultKeepDelivered.Microseconds()})
+	return err
+}
+
+// PlanSendAgain implements [webhookcfg.NotificationQueue]. It looks at 1,000 notifications in
+// each state, or at the last 1,000 of an entity.
+func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+	if plan, err = o.tables.plan(ctx, client, s); err == nil {
+		plan.Last, err = o.tables.lastResend(ctx, client)
+	}
+	if err != nil {
+		return webhookcfg.SendAgainPlan{}, fmt.Errorf("outbox: plan of sending again: %w", err)
+	}
+	return plan, nil
+}
+
+const (
+	planAll = `
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since THEN 1 END)
+FROM (SELECT enqueued FROM {message} WHERE state = @state AND client = @client AND due >= @due ORDER BY due DESC LIMIT @limit) q`
+
+	planEntity = `
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state IN (3, 4) OR state = 1 AND due > {now} + @soon) THEN 1 END)
+FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity ORDER BY seq DESC LIMIT @limit) q`
+)
+
+func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+	v := values{
+		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "limit": planLimit + 1, "soon": resendSoon.Microseconds(),
+	}
+	count := func(template string) error {
+		return query(ctx, t.db, t.compile(template), v, func(rows *sql.Rows) error {
+			var looked, found int
+			err := rows.Scan(&looked, &found)
+			plan.Count += min(found, planLimit)
+			plan.IsMore = plan.IsMore || looked > planLimit
+			return err
+		})
+	}
+	if !s.Scope.IsAll() {
+		return plan, count(planEntity)
+	}
+	for _, part := range resendParts {
+		template := planAll
+		if v["state"], v["due"] = part.state, part.start(since(s)); part.state == stateWaiting {
+			template = strings.Replace(planAll, "due >= @due", "due > {now} + @soon", 1)
+		}
+		if err := count(template); err != nil {
+			return plan, err
+		}
+	}
+	return plan, nil
+}
+
+func (t *tables) lastResend(ctx context.Context, client string) (last webhookcfg.SendAgainProgress, err error) {
+	err = query(ctx, t.db, t.compile(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
+		var entity []byte
+		var since, started, ended int64
+		if err := rows.Scan(&entity, &since, &started, &ended, &last.Count); err != nil {
+			return err
+		}
+		if last.Selection.Scope = webhookcfg.All(); len(entity) > 0 {
+			last.Selection.Scope = webhookcfg.Entity(string(entity))
+		}
+		if since > 0 {
+			last.Selection.Since = time.UnixMicro(since)
+		}
+		if last.Started = time.UnixMicro(started); ended > 0 {
+			last.Ended = time.UnixMicro(ended)
+		}
+		return nil
+	})
+	return last, err
+}
