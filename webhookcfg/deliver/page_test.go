@@ -45,8 +45,11 @@ func TestTester(t *testing.T) {
 		"no key":         newSender(t, configured(t, receiver.URL()), keyring{}, nil).Tester(deliver.Message{}),
 		"broken message": newSender(t, configured(t, receiver.URL()), keyring{key}, nil).Tester(deliver.Message{ContentType: "?"}),
 	} {
-		if reason, err := test(t.Context(), "acme", "e1"); reason != "" || err == nil || errors.As(err, &waiter) {
+		reason, err := test(t.Context(), "acme", "e1")
+		if reason != "" || err == nil || errors.As(err, &waiter) {
 			t.Errorf("%s: got %q, %v", name, reason, err)
+		} else if isNone := strings.Contains(err.Error(), "no webhook to test"); isNone != (name == "no webhook") {
+			t.Errorf("%s: the error doesn't say why: %v", name, err)
 		}
 	}
 }
