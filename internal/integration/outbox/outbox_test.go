@@ -31,7 +31,10 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-var soak = flag.Bool("soak", false, "run the tests that take long")
+var (
+	soak   = flag.Bool("soak", false, "run the tests that take long")
+	rounds = flag.Int("rounds", 10, "how many times tests kill a process or a server")
+)
 
 var prefixes atomic.Int64
 
@@ -41,6 +44,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(memberVar); config != "" {
+		if err := runMember(config); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := postgreSQL.Main(m)
 	if err := mariaDB.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -183,6 +184,55 @@ func TestFailover(t *testing.T) {
 	if twice[true] > 0 {
 		t.Errorf("%d arrived twice, long after the failover", twice[true])
 	}
+}
+
+// TestKilledServer kills the server at random moments while notifications are enqueued and sent.
+// What was acknowledged arrives. Processes that live through it remember what they've sent.
+func TestKilledServer(t *testing.T) {
+	var all together
+	for name, own := range map[string]func(testing.TB) *engine.Server{"PostgreSQL": postgreSQL.Own, "MariaDB": mariaDB.Own} {
+		all.start(t, name, func(t *testing.T) {
+			server := own(t)
+			server.SkipIfExternal(t)
+			var e engineCase
+			for _, known := range engines {
+				if known.name == name {
+					e = known
+				}
+			}
+			e.dsn = func(testing.TB) string { return server.DSN() }
+			f := newFixture(t, e, nil, nil)
+			clients := []string{"a", "b", "c"}
+			for _, client := range clients {
+				f.set(client, "/")
+			}
+			f.runBox(f.peer(e, open(t, e.driver, f.dsn), outbox.Options{}))
+			f.runBox(f.peer(e, open(t, e.driver, f.dsn), outbox.Options{}))
+			enqueued, stop := f.enqueueAll(clients)
+			for range *rounds {
+				before, more := f.arrived(), 10+rand.IntN(100)
+				for f.arrived() < before+more {
+					time.Sleep(time.Millisecond)
+				}
+				if err := server.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				if err := server.Restart(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop()
+			f.await(enqueued(), time.Minute)
+			f.awaitNoneWaiting()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			t.Logf("%d kills: %d notifications acknowledged, %d arrived, %d of them twice", *rounds, enqueued(), len(f.arrivals), len(f.order)-len(f.arrivals))
+			if twice := len(f.order) - len(f.arrivals); twice > 64**rounds {
+				t.Errorf("%d arrived twice", twice)
+			}
+		})
+	}
+	all.wait()
 }
 
 // TestNumberUsedAgain: while an attempt is under way, the tables lose its notification, and
