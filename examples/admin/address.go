@@ -26,6 +26,8 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
 const addresses = `STORE, FROM, TO, COPY and NEW are addresses of stores:
@@ -109,6 +111,10 @@ type opened struct {
 	health func(context.Context) error
 	// settings returns warnings. It's nil if there's nothing to check for this kind of store.
 	settings func(context.Context) ([]string, error)
+	// deliveries has the records of deliveries, and outbox returns the queue with this prefix.
+	// Only databases have them.
+	deliveries deliver.HealthStore
+	outbox     func(prefix string) (*outbox.Outbox, error)
 	// flush makes all changes durable. It's nil if each change is durable by itself.
 	flush func(context.Context) error
 	close func() error
@@ -245,7 +251,12 @@ func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, a addres
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
 	}
-	return &opened{patient: patient{st}, name: name, health: st.Healthy, settings: st.Check, close: db.Close}, nil
+	return &opened{
+		patient: patient{st}, name: name, health: st.Healthy, settings: st.Check, close: db.Close, deliveries: st,
+		outbox: func(prefix string) (*outbox.Outbox, error) {
+			return outbox.New(db, dialect, nil, &outbox.Options{Prefix: prefix})
+		},
+	}, nil
 }
 
 func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {

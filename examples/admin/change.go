@@ -144,14 +144,22 @@ func erase(ctx context.Context, s *session) (int, error) {
 		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first."); err != nil {
 			return err
 		}
+		if _, err := s.queue(ctx, st); err != nil { // before the webhooks are gone
+			return err
+		}
 		if err := admin.Erase(ctx, st, client); err != nil {
 			return fmt.Errorf("%w; run erase again to complete it", err)
 		}
-		return s.print(eraseRecord{client}, "erased %s; backups and logs can still have it, see README.md", printable(client))
+		n, what, err := s.eraseQueue(ctx, st, client)
+		if err != nil {
+			return fmt.Errorf("%w; run erase again to complete it", err)
+		}
+		return s.print(eraseRecord{client, n}, "erased %s (%s); backups and logs can still have it, see README.md", printable(client), what)
 	})
 }
 
 // eraseRecord is an erased client in JSON.
 type eraseRecord struct {
-	Erased string `json:"erased"`
+	Erased        string `json:"erased"`
+	Notifications int    `json:"notifications"`
 }

@@ -53,13 +53,13 @@ type command struct {
 var commands = []command{
 	{"clients", "STORE", "list the clients", nil, listClients},
 	{"list", "STORE CLIENT", "list the webhooks that a client has set", revealing, list},
-	{"show", "STORE CLIENT ENTITY", "show the webhook in effect for an entity", revealing, show},
+	{"show", "STORE CLIENT ENTITY", "show the webhook in effect for an entity, how deliveries go, and what waits for the client", showFlags, show},
 	{"set", "STORE CLIENT [ENTITY]", "set a webhook to the URL on the standard input, with the checks of the handler", setFlags, set},
 	{"unset", "STORE CLIENT [ENTITY]", "leave an entity, or all of a client, without a webhook", unsetFlags, unset},
 	{"copy", "FROM TO", "make TO equal to FROM; a copy to a file is an export", copyFlags, copyAll},
 	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
 	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
-	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data as far as the store can (see README.md)", nil, erase},
+	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
@@ -77,6 +77,7 @@ type session struct {
 	screen io.Writer
 	// Values of flags.
 	prefix, toPrefix   string
+	queuePrefix        string
 	json, urls, shared bool
 	migrate, replace   bool
 	all, unprobed      bool

@@ -81,6 +81,9 @@ type webhookRecord struct {
 	Since  *time.Time `json:"since,omitempty"`
 	// Rule says which rule of the policy the URL breaks.
 	Rule string `json:"rule,omitzero"`
+	// Delivery says how deliveries go, and Queue what waits for the client, if that's known.
+	Delivery *deliveryRecord `json:"delivery,omitempty"`
+	Queue    *queueRecord    `json:"queue,omitempty"`
 }
 
 func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhookRecord {
@@ -95,7 +98,8 @@ func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhook
 	return r
 }
 
-// String returns the entity, the source, the URL, the time and the rule, if they're set.
+// String returns the entity, the source, the URL, the time and the rule, if they're set. How
+// deliveries go and what waits is on lines of their own.
 func (r webhookRecord) String() string {
 	words := []string{"all entities:", r.Source}
 	if r.Entity != "" {
@@ -110,5 +114,12 @@ func (r webhookRecord) String() string {
 	if r.Rule != "" {
 		words = append(words, "("+r.Rule+")")
 	}
-	return strings.Join(words, " ")
+	lines := []string{strings.Join(words, " ")}
+	if r.Delivery != nil {
+		lines = append(lines, r.Delivery.String())
+	}
+	if r.Queue != nil {
+		lines = append(lines, "queue of "+r.Queue.text)
+	}
+	return strings.Join(lines, "\n")
 }

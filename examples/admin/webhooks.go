@@ -47,6 +47,12 @@ func show(ctx context.Context, s *session) (int, error) {
 			return err
 		}
 		r := s.record(s.args[1], s.args[2], hook)
+		if r.Delivery, err = st.delivery(ctx, s.args[1], s.args[2], hook); err != nil {
+			return err
+		}
+		if r.Queue, err = s.waiting(ctx, st, s.args[1]); err != nil {
+			return err
+		}
 		return s.print(r, "%v", r)
 	})
 }

@@ -72,13 +72,21 @@ type ClientStats struct {
 
 // String says who waits, how much, and why, for logs.
 func (c ClientStats) String() string {
+	if c.Waiting == 0 {
+		return fmt.Sprintf("%q: nothing waiting", c.Client)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q: %d", c.Client, c.Waiting)
 	if c.Waiting == maxWaiting {
 		b.WriteString(" or more")
 	}
-	fmt.Fprintf(&b, " waiting, the first due for %v", c.Overdue.Round(time.Second))
+	if c.Overdue > 0 {
+		fmt.Fprintf(&b, " waiting, the first due for %v", c.Overdue.Round(time.Second))
+	} else {
+		b.WriteString(" waiting for a retry")
+	}
 	switch {
+	case c.Overdue == 0:
 	case c.Unclaimed:
 		b.WriteString(", and no process sends to it")
 	case c.Failing > 0:

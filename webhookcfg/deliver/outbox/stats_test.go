@@ -128,6 +128,8 @@ func TestClientStatsString(t *testing.T) {
 		}{
 			{ClientStats{Client: "a\n", Waiting: 3, Overdue: minute, Unclaimed: true}, `"a\n": 3 waiting, the first due for 1m0s, and no process sends to it`},
 			{ClientStats{Client: "a", Waiting: 1000, Overdue: minute}, `"a": 1000 or more waiting, the first due for 1m0s, with as many requests under way as its limits allow`},
+			{ClientStats{Client: "a"}, `"a": nothing waiting`},
+			{ClientStats{Client: "a", Waiting: 1, Reason: "status"}, `"a": 1 waiting for a retry (status)`},
 			{
 				ClientStats{Client: "a", Waiting: 3, Overdue: minute, Failing: 2, Reason: "status", PausedUntil: time.Now().Add(minute)},
 				`"a": 3 waiting, the first due for 1m0s, 2 of its receivers failing (status), paused for another 1m0s`,

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestQueue: show says how deliveries go and what waits, and erase removes what waits, and
+// nothing of other clients.
+func TestQueue(t *testing.T) {
+	for _, prefix := range []string{"", "queue_"} {
+		f := newFixture(t)
+		at := f.stores()["sqlite"]
+		f.runTyping(t.Context(), "d\n", success, "erased d (there is no queue)", "", "erase", at, "d")
+		var flags []string
+		if prefix != "" {
+			flags = []string{"-queue", prefix}
+		}
+		command := func(name string, args ...string) []string { return append(append([]string{name}, flags...), args...) }
+		if prefix != "" {
+			f.run(t.Context(), failure, "", "the tables are missing", command("show", at, "a", "e1")...)
+			f.runTyping(t.Context(), "a\n", failure, "", "the tables are missing", command("erase", at, "a")...)
+		}
+		box := f.queue(prefix)
+		f.run(t.Context(), success, "\nqueue of \"a\": 3 waiting, the first due for 1h0m0s, and no process sends to it\n", "", command("show", at, "a", "e1")...)
+		f.run(t.Context(), success, "\ndeliveries: failing (status) last failure 2", "", command("show", at, "a", "e1")...)
+		f.run(t.Context(), success, `"delivery":{"state":"failing","reason":"status","last_failure":"2`, "", command("show", "-json", at, "a", "e1")...)
+		f.run(t.Context(), success, `"queue":{"waiting":3,"overdue_seconds":36`, "", command("show", "-json", at, "a", "e1")...)
+		f.runTyping(t.Context(), "a\n", success, "erased a (3 notifications)", "", command("erase", at, "a")...)
+		f.run(t.Context(), success, "queue of \"a\": nothing waiting", "", command("show", at, "a", "e1")...)
+		f.run(t.Context(), success, "queue of \"b\": 1 waiting", "", command("show", at, "b", "e1")...)
+		if s, err := box.Stats(t.Context()); err != nil || s.Waiting != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	f := newFixture(t)
+	f.run(t.Context(), failure, "", "-queue: this kind of store has no tables", "show", "-queue", "wh_", f.at("webhooks"), "a", "e1")
+}
+
+// queue makes the tables of a queue next to the webhooks in SQLite, with three notifications for
+// the client a, and one for b. A delivery to a has failed.
+func (f fixture) queue(prefix string) *outbox.Outbox {
+	f.Helper()
+	db, err := sql.Open("sqlite", f.path("webhooks.db"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = db.Close() })
+	box, err := outbox.New(db, sqlstore.SQLite(), nil, &outbox.Options{Prefix: prefix})
+	if err == nil {
+		err = box.Migrate(f.Context())
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, client := range []string{"a", "a", "a", "b"} {
+		if err := box.Enqueue(f.Context(), db, outbox.Notification{Client: client, Entity: "e1", Message: deliver.Message{ID: fmt.Sprint("m", i)}}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	table := "wh_outbox_message"
+	if prefix != "" {
+		table = prefix + "outbox_message"
+	}
+	if _, err := db.ExecContext(f.Context(), "UPDATE "+table+" SET enqueued = enqueued - 3600000000 WHERE id = 'm0'"); err != nil {
+		f.Fatal(err)
+	}
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer receiver.Close()
+	st, err := sqlstore.New(db, sqlstore.SQLite(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	change := webhookcfg.SetChange("a", webhookcfg.All(), egress.NewURL(receiver.URL))
+	change.Time = time.Now()
+	if err := st.Apply(f.Context(), change); err != nil {
+		f.Fatal(err)
+	}
+	health, err := deliver.NewHealth(st, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	keys, err := deliver.DerivedKeys([]byte(strings.Repeat("k", 32)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	sender, err := deliver.New(st, keys, &deliver.Options{Health: health, Policy: egress.Development()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer sender.CloseIdleConnections()
+	if r := sender.Send(f.Context(), "a", "e1", deliver.Message{ID: "m"}); r.Outcome != deliver.Failed {
+		f.Fatal(r)
+	}
+	return box
+}
