@@ -20,14 +20,17 @@ type drain struct {
 	quiet    time.Time // since when there's nothing to do; zero if there is
 	stopped  bool      // starts nothing more
 	returned bool      // given back, or about to be
+	reads    bool      // notifications are being read
 	awake    bool      // it was woken, which isn't written
 	recheck  time.Time // when to look up the webhooks again after it was woken
+
+	paced, granted bool // the pace's: it waits to start an attempt, or may start one
 }
 
 // hasFresh says that there are fresh notifications. It reports whether that's news.
 func (d *drain) hasFresh() bool {
 	d.mu.Lock()
-	news := !d.line.fresh && d.line.unseen == 0
+	news := !d.line.fresh && d.line.unseen == 0 && !d.line.isBehind()
 	d.line.fresh = true
 	d.mu.Unlock()
 	signal(d.kick)
@@ -38,9 +41,7 @@ func (d *drain) hasFresh() bool {
 func (d *drain) run(ctx context.Context) {
 	for {
 		d.startAll(ctx)
-		if d.read(ctx) {
-			continue
-		}
+		d.read(ctx)
 		at, done := d.rest()
 		if done {
 			return
@@ -62,13 +63,20 @@ func (d *drain) startAll(ctx context.Context) {
 	now := time.Now()
 	d.line.unblock(now)
 	d.recheckWebhooks(now)
-	for !d.stopped && d.process.mayStart() {
-		m := d.line.next(now)
-		if m == nil {
-			return
-		}
+	for m := d.next(now); m != nil; m = d.next(now) {
 		d.process.attempts.Go(func() { d.attempts(ctx, m) })
 	}
+}
+
+// next returns the message whose attempt may start now, or nil.
+func (d *drain) next(now time.Time) *message {
+	switch {
+	case d.stopped || !d.process.mayStart():
+		return nil
+	case d.line.isBehind() && d.line.hasTurn(now) && !d.process.pace.take(d):
+		return nil
+	}
+	return d.line.next(now)
 }
 
 // write hands outcomes over to the process, with the line locked.
@@ -93,7 +101,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 	if now.Sub(d.claimed) > slice && p.isScarce() {
 		d.stopped = true
 	}
-	isQuiet := l.isQuiet(now)
+	isQuiet := l.isQuiet(now) && !d.reads
 	d.setQuiet(isQuiet, now)
 	at = l.nextTime(now)
 	if !d.recheck.IsZero() {
@@ -101,7 +109,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 	}
 	switch {
 	case d.stopped:
-		if l.isIdle() {
+		if l.isIdle() && !d.reads {
 			d.giveBack(0)
 		}
 		return now.Add(time.Second), false
@@ -182,10 +190,7 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 		d.line.observe(p.sender.Receiver(client, hostport), now)
 	}
 	p.add(pending{outcome: o, drain: d, end: end})
-	if d.stopped || !p.mayStart() {
-		return nil
-	}
-	return d.line.next(now)
+	return d.next(now)
 }
 
 // send makes the attempt, unless the lease or a limit forbids it.

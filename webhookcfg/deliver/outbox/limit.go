@@ -1,6 +1,9 @@
 package outbox
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // receiver is a host and port that the client's webhooks lead to.
 type receiver struct {
@@ -51,6 +54,13 @@ func (l *line) takeTurn(r *receiver) {
 		r.inTurn = true
 		l.turns = append(l.turns, r)
 	}
+}
+
+// hasTurn reports whether a message could start.
+func (l *line) hasTurn(now time.Time) bool {
+	return l.underway < l.perClient && slices.ContainsFunc(l.turns, func(r *receiver) bool {
+		return len(r.queue) > 0 && r.underway < r.limit && !r.blocked.After(now)
+	})
 }
 
 // next returns the message to send next, and counts it as started; nil if there's none.

@@ -21,6 +21,7 @@ type line struct {
 	routes    map[string]route
 	receivers map[string]*receiver
 	turns     []*receiver // those with queued messages
+	unsent    int         // held, without those that have ended or are parked
 	underway  int
 
 	// stalled has the number of the notification that each entity waits for, with InOrder.
@@ -36,6 +37,7 @@ type line struct {
 	rescan  time.Time // when to read all waiting ones again; zero: never
 	retry   time.Time // when the next retry is due; zero: none known
 	resume  time.Time // nothing starts before: our side has failed
+	full    bool      // the last read found as many fresh ones as it asked for
 	lookAt  time.Time // no read before, unless it's needed for free slots
 	ahead   time.Time // until then, retries needn't be due if their webhook was set since
 	stuck   *receiver // had no room for a fresh one
@@ -75,6 +77,7 @@ func newLine(client string, perClient int, order Order) *line {
 // drop forgets a message that is queued, or waits for another one of its entity.
 func (l *line) drop(m *message) {
 	m.receiver.held--
+	l.unsent--
 	if i := slices.Index(m.receiver.queue, m); i >= 0 {
 		m.receiver.queue = slices.Delete(m.receiver.queue, i, i+1)
 	}
@@ -91,6 +94,7 @@ func (l *line) add(m *message, r *receiver) {
 	m.receiver = r
 	r.held++
 	l.held[m.seq] = m
+	l.unsent++
 	if m.unseen {
 		l.unseen++
 	}
@@ -121,6 +125,7 @@ func (l *line) ended(m *message, retries bool, now time.Time) (seen []outcome) {
 	l.end(m)
 	m.state = ended
 	m.receiver.held--
+	l.unsent--
 	l.settle(m.receiver, now)
 	l.leaveEntity(m)
 	if l.order == InOrder && retries {

@@ -103,12 +103,12 @@ func (p *process) look(polling, work context.Context) {
 		}
 		news := p.distribute(polling, work, f)
 		now := time.Now()
-		switch {
-		case f.more:
-			lastFound, next = now, now
-			continue
-		case news:
+		if news {
 			lastFound = now
+		}
+		if f.more {
+			next = now
+			continue
 		}
 		quiet := now.Sub(lastFound)
 		if ago, ok := p.expects(now); ok {

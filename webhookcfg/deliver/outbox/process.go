@@ -45,7 +45,10 @@ type process struct {
 	written  chan struct{} // has an element if there's something to write
 
 	flushing chan struct{} // has an element while somebody writes
-	reading  chan struct{} // has an element for each read
+	// Each read has an element in one of them, those of lines that are behind in the second.
+	reading, catchingUp chan struct{}
+
+	pace *pace
 
 	underWay atomic.Int64
 	attempts sync.WaitGroup
@@ -53,11 +56,13 @@ type process struct {
 }
 
 func newProcess(o *Outbox) *process {
-	return &process{
+	p := &process{
 		Outbox: o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
 		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads), flushing: make(chan struct{}, 1),
-		hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		catchingUp: make(chan struct{}, 1), hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
+	p.pace = newPace(func() bool { return p.unwritten() > 2*maxBatch })
+	return p
 }
 
 // Run sends notifications until ctx ends. Then it starts no more attempts, waits for those
@@ -167,6 +172,7 @@ func (p *process) run(ctx context.Context) {
 	background.Go(func() { p.keepLease(work) })
 	background.Go(func() { p.writeAll(work) })
 	background.Go(func() { p.resendAll(polling) })
+	background.Go(func() { p.pace.run(work) })
 	background.Go(func() { p.sweepAll(polling) })
 	background.Go(func() { p.reportAll(polling) })
 	p.look(polling, work)

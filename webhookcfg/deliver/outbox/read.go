@@ -21,7 +21,9 @@ const (
 	keepUnseen = 100 * time.Millisecond
 )
 
-const maxReads = 4 // at a time
+// maxReads is how many lines read at a time. Those that are behind read one at a time, so that
+// the others needn't wait for them.
+const maxReads = 3
 
 // read is what to read next from the tables.
 type read struct {
@@ -37,13 +39,14 @@ func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 	if now.Before(l.resume) {
 		return read{}, false
 	}
-	if from := l.again[zoneRetry]; from != nil && l.order == InOrder && l.parking == 0 {
+	if l.parking > 0 {
+		return read{}, false // they'd be read again
+	}
+	if from := l.again[zoneRetry]; from != nil && l.order == InOrder {
 		return read{from: *from, limit: widePage}, true // others may have to wait for these
 	}
-	if l.parking == 0 {
-		if from := l.refill(now); from != nil {
-			return read{from: *from, limit: page}, true
-		}
+	if from := l.refill(now); from != nil {
+		return read{from: *from, limit: page}, true
 	}
 	// Fresh ones mustn't overtake those that have to be read again.
 	fresh := l.fresh && l.again[zoneFirst] == nil
@@ -54,9 +57,13 @@ func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 		return read{}, false
 	}
 	if fresh && l.stuck == nil {
-		return read{fresh: true, limit: l.unseen + page}, true
+		limit := l.unseen + page
+		if !l.isBehind() {
+			limit = l.unseen + l.perClient + 1 // more than that, and the line is behind
+		}
+		return read{fresh: true, limit: limit}, true
 	}
-	if now.Before(l.lookAt) || l.parking > 0 {
+	if now.Before(l.lookAt) {
 		return read{}, false
 	}
 	if fresh {
@@ -96,6 +103,9 @@ func (l *line) isHungry(now time.Time) bool {
 	return n < l.perClient
 }
 
+// isBehind reports whether the client has more to send than it has slots.
+func (l *line) isBehind() bool { return l.unsent > l.perClient || l.full }
+
 // skip records that a message is in the tables only.
 func (r *receiver) skip(p position) {
 	if s := &r.skipped[p.zone()]; *s == nil || p.compare(**s) < 0 {
@@ -115,6 +125,7 @@ func (r *receiver) takes(p position, now time.Time) bool {
 // that the next read gets the ones behind them.
 func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen []outcome) {
 	more := len(rows) >= limit
+	l.full = more
 	l.stuck = nil
 	for _, row := range rows {
 		if l.isKnown(row.seq) {
@@ -247,56 +258,74 @@ func (l *line) endRead() { l.settled = nil }
 // isKnown reports whether the row of a read is in memory, or was while the read was under way.
 func (l *line) isKnown(seq int64) bool { return l.held[seq] != nil || l.settled[seq] }
 
-// read reads what the line needs next. It reports whether it did.
-func (d *drain) read(ctx context.Context) bool {
-	d.mu.Lock()
-	rd, ok := d.line.nextRead(time.Now())
-	ok = ok && !d.stopped
-	if ok && rd.fresh {
-		d.line.fresh = false // what comes from here on is news
-	}
-	if ok {
-		d.line.startRead()
-	}
-	client := d.line.client
-	d.mu.Unlock()
-	if !ok {
-		return false
-	}
-	rows, err := d.process.rows(ctx, client, rd)
-	if err == nil && !d.lookUp(ctx, rows) {
-		err = errUnavailable
-	}
+// read starts to read what the line needs next, unless it's reading already.
+func (d *drain) read(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.reads || d.stopped {
+		return
+	}
+	rd, ok := d.line.nextRead(time.Now())
+	if !ok {
+		return
+	}
+	if rd.fresh {
+		d.line.fresh = false // what comes from here on is news
+	}
+	d.line.startRead()
+	d.reads = true
+	isBehind := d.line.isBehind()
+	d.process.drains.Go(func() {
+		lane := d.process.reading
+		if isBehind {
+			lane = d.process.catchingUp
+		}
+		lane <- struct{}{}
+		defer func() { <-lane }()
+		for isBehind && d.process.unwritten() > maxBatch && !d.process.isStopping() && wait(ctx, tick) {
+		}
+		start := time.Now()
+		rows, err := d.process.rows(ctx, d.line.client, rd)
+		took := time.Since(start)
+		if err == nil && !d.lookUp(ctx, rows) {
+			err = errUnavailable
+		}
+		d.take(ctx, rd, rows, err)
+		if isBehind {
+			wait(ctx, took) // the others' turn
+		}
+	})
+}
+
+// take takes in what was read.
+func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer signal(d.kick)
 	defer d.line.endRead()
+	d.reads = false
 	now := time.Now()
-	if err != nil {
+	switch {
+	case d.stopped:
+	case err != nil:
 		d.process.warn(ctx, "can't read notifications", err)
 		d.line.fresh = d.line.fresh || rd.fresh
 		d.line.resume = now.Add(jitter(time.Second))
-		return false
-	}
-	if rd.fresh {
+	case rd.fresh:
 		news := d.line.fresh
 		seen := d.line.addFresh(rows, rd.limit, rd.past, now)
 		d.line.fresh = d.line.fresh || news
 		d.write(seen)
-	} else {
+	default:
 		d.line.addWaiting(rd.from, rows, rd.limit, now)
 	}
-	return true
 }
 
-// rows reads notifications. Only a few lines do so at a time, which leaves connections to what
-// renews the lease, looks and writes.
+// rows reads notifications.
 func (p *process) rows(ctx context.Context, client string, rd read) ([]row, error) {
-	select {
-	case p.reading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if p.isStopping() {
+		return nil, context.Canceled
 	}
-	defer func() { <-p.reading }()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if rd.fresh {

@@ -9,7 +9,7 @@ import (
 const (
 	// flushWait is how long outcomes wait for others, so that all are written together.
 	flushWait = 50 * time.Millisecond
-	maxBatch  = 1000 // outcomes
+	maxBatch  = 256 // outcomes
 )
 
 // batch is what a process writes at once.
@@ -33,6 +33,14 @@ type pending struct {
 	outcome
 	drain *drain
 	end   *End
+}
+
+// unwritten returns how many outcomes wait to be written. If it's more than a batch, lines that
+// are behind read no more, and if it's more than two, they send no more.
+func (p *process) unwritten() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.outcomes)
 }
 
 // add hands over an outcome to be written.
@@ -62,17 +70,20 @@ func (p *process) writeAll(ctx context.Context) {
 		if !wait(ctx, flushWait) {
 			return
 		}
-		for delay := flushWait; ; delay = min(2*delay, time.Second) {
+		for delay := flushWait; ; delay = min(max(2*delay, flushWait), time.Second) {
+			start := time.Now()
 			more, err := p.flush(ctx)
 			if errors.Is(err, errLost) {
 				p.lose()
 				return
 			}
-			if err == nil {
-				if more { // after a pause, so that SQLite's other writers get their turn
-					signal(p.written)
-				}
+			if err == nil && !more {
 				break
+			}
+			if err == nil {
+				delay = 0
+				wait(ctx, time.Since(start)) // the others' turn
+				continue
 			}
 			p.warn(ctx, "can't write what was delivered", err)
 			if !wait(ctx, jitter(delay)) {

@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// TestPace: lines that are behind start attempts in turn, fewer if the process is late, and
+// none while outcomes can't be written.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		isClogged := true
+		p := newPace(func() bool { return isClogged })
+		var lines []*drain
+		for range 20 {
+			d := &drain{kick: make(chan struct{}, 1)}
+			if lines = append(lines, d); p.take(d) {
+				t.Error("a line may start although outcomes can't be written")
+			}
+		}
+		if p.grant(time.Now()); len(p.waiting) != 20 {
+			t.Errorf("%d lines wait, want 20", len(p.waiting))
+		}
+		isClogged = false
+		time.Sleep(tick)
+		if !p.grant(time.Now()) || !p.take(lines[0]) || p.take(lines[0]) || p.take(lines[19]) {
+			t.Error("the first line may not start one attempt, or the last one may")
+		}
+		before := p.rate
+		p.grant(time.Now().Add(-tick - 2*maxLate))
+		if p.rate >= before {
+			t.Errorf("the rate is %v although the process was late, and was %v before", p.rate, before)
+		}
+		for range 1000 {
+			p.grant(time.Now())
+		}
+		if p.rate != maxRate {
+			t.Errorf("the rate is %v, want %v", p.rate, maxRate)
+		}
+	})
+}
+
+// backlogs enqueues for many clients with slow receivers.
+func (w *world) backlogs(clients, each int) {
+	for c := range clients {
+		client := fmt.Sprint("c", c)
+		w.set(client, "", w.host(c, &peer{takes: 200 * time.Millisecond}))
+		for i := range each {
+			w.db.enqueue(client, fmt.Sprint("e", i), fmt.Sprint("m", c, "-", i))
+		}
+	}
+}
+
+// TestSmallReadsOvertake: a small client's notification doesn't wait while backlogs are read,
+// although each call of the database takes long.
+func TestSmallReadsOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.db.takes = 20 * time.Millisecond
+		w.backlogs(100, 300)
+		w.set("new", "", w.host(5000, &peer{takes: time.Millisecond}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(2 * time.Second)
+		sent := map[string]time.Duration{"new": time.Since(w.start)}
+		w.db.enqueue("new", "e", "new")
+		p.box.Committed("new")
+		time.Sleep(5 * time.Second)
+		if took := w.since(sent); len(took) == 0 || took[0] > 100*time.Millisecond {
+			t.Errorf("the new client's notification took %v, want 100 ms", took)
+		}
+	})
+}
+
+// TestWriterBoundsBacklogs: backlogs aren't sent faster than outcomes are written.
+func TestWriterBoundsBacklogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.backlogs(100, 300)
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(time.Second)
+		w.db.mu.Lock()
+		p.session.fail = func(call string) error {
+			if call == "write" {
+				return errCut
+			}
+			return nil
+		}
+		w.db.mu.Unlock()
+		before := w.arrived()
+		time.Sleep(30 * time.Second)
+		// The first ones end up written down, and then those under way complete.
+		if n, most := w.arrived()-before, 3*maxBatch+100*4; n > most {
+			t.Errorf("%d were sent while nothing was written, want %d", n, most)
+		}
+	})
+}
+
+// TestReturnedLineStartsNothing: once a line is about to be given back, another process may have
+// it, so nothing starts in it.
+func TestReturnedLineStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		w.db.enqueue("a", "e", "m1")
+		time.Sleep(time.Second)
+		p.box.process.mu.Lock()
+		d := p.box.process.lines["a"]
+		p.box.process.mu.Unlock()
+		d.mu.Lock()
+		d.giveBack(0)
+		r := d.line.receiver(d.line.routes["e"])
+		d.line.add(&message{row: row{position: position{seq: 9}, entity: "e", id: "m9", body: []byte("{}")}}, r)
+		if m := d.next(time.Now()); m != nil {
+			t.Errorf("%s starts in a line that is being given back", m.id)
+		}
+		d.mu.Unlock()
+	})
+}
