@@ -1,3 +1,3 @@
-// Package repotest tests the repository itself: its top level, its modules, its import
-// rule, its API, its documentation, and how a host consumes it. It has tests only.
+// Package repotest tests the repository itself: its import rule, its API, its links and its
+// limits, and how a host consumes it. It has tests only.
 package repotest
