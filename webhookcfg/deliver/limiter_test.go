@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -136,4 +137,38 @@ func TestLimitsPanic(t *testing.T) {
 	}
 	panics = false
 	check(t, "after", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+}
+
+// TestDeferredTogether: messages that were deferred together don't come back together, and none
+// comes back before it makes sense.
+func TestDeferredTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
+			return webhookcfg.Webhook{}, errPanic
+		})
+		unsigned := newSender(t, configured(t, "http://127.0.0.1:1"), keyring{}, nil)
+		full := newSender(t, configured(t, "http://127.0.0.1:1"), keyring{deliver.GenerateKey()}, &deliver.Options{PerReceiver: 1})
+		attempt, _ := full.Begin(t.Context(), "acme", "e1", message)
+		defer attempt.Cancel()
+		for name, tt := range map[string]struct {
+			sender *deliver.Sender
+			least  time.Duration
+		}{
+			"no store": {newSender(t, broken, keyring{}, nil), time.Second},
+			"no keys":  {unsigned, time.Second},
+			"no slot":  {full, 100 * time.Millisecond},
+		} {
+			waits := make(map[time.Duration]bool)
+			for range 20 {
+				r := tt.sender.Send(t.Context(), "acme", "e1", message)
+				waits[r.Wait] = true
+				if r.Outcome != deliver.Deferred || r.Wait < tt.least || r.Wait > 2*tt.least {
+					t.Errorf("%s: %v, wait %v", name, r.Outcome, r.Wait)
+				}
+			}
+			if len(waits) < 15 {
+				t.Errorf("%s: only %d different waits", name, len(waits))
+			}
+		}
+	})
 }
