@@ -197,7 +197,7 @@ func drain(resp *http.Response, err error) error {
 // oneKey gives all clients the same key.
 type oneKey []deliver.Key
 
-func (k oneKey) Keys(context.Context, string) ([]deliver.Key, error) { return k, nil }
+func (k oneKey) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) { return k, nil }
 
 // sender returns a function that sends the notification. Its limits allow underWay calls at a
 // time.

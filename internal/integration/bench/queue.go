@@ -230,7 +230,7 @@ func (q queueTrial) waits(failing float64) []waitTrial {
 	backlogs := q.meanwhile(func(queue *queue, r *receivers) {
 		clients := names("backlog", 2*many)
 		for _, client := range clients {
-			queue.set(client, webhookcfg.All(), r.URL+"/200ms")
+			queue.set(client, webhookcfg.All(), strings.Replace(r.URL, "127.0.0.1", client+".example.com", 1)+"/200ms")
 		}
 		queue.fill(backlog, clients...)
 	})
