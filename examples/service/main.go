@@ -92,6 +92,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		return err
 	})
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
+		cfg.schedule = nil // the last one counts, as with other flags
 		for field := range strings.SplitSeq(text, ",") {
 			delay, err := time.ParseDuration(field)
 			if err != nil {

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
@@ -496,5 +498,13 @@ func TestNotReady(t *testing.T) {
 				t.Errorf("%s %q logs %s", store, command, &log)
 			}
 		}
+	}
+}
+
+// TestScheduleTwice: the last -schedule counts, as with other flags.
+func TestScheduleTwice(t *testing.T) {
+	cfg, err := parse([]string{"-schedule", "1s,2s", "-schedule", "3s"}, environment, t.Output())
+	if err != nil || !slices.Equal(cfg.schedule, deliver.Schedule{3 * time.Second}) {
+		t.Errorf("%v, %v", cfg.schedule, err)
 	}
 }
