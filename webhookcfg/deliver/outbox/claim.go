@@ -58,8 +58,9 @@ func (p *process) claim(polling, work context.Context, clients []string) bool {
 
 func (p *process) start(ctx context.Context, c claimed) {
 	now := time.Now()
-	l := newLine(c.client, p.sender.PerClient(c.client), p.options.Order)
-	l.known = func(hostport string) deliver.Receiver { return p.sender.Receiver(c.client, hostport) }
+	perClient := contain(p.Outbox, func() int { return p.sender.PerClient(c.client) }, 1)
+	l := newLine(c.client, perClient, p.options.Order)
+	l.known = func(hostport string) deliver.Receiver { return p.receiver(c.client, hostport) }
 	l.fresh = true
 	for _, s := range c.pauses {
 		l.pauses[s.HostPort] = s

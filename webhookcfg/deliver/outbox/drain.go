@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -166,7 +167,7 @@ func (d *drain) giveBack(due time.Duration) {
 func (d *drain) attempts(ctx context.Context, m *message) {
 	for m != nil {
 		d.process.underWay.Add(1)
-		r := d.send(ctx, m)
+		r := contain(d.process.Outbox, func() deliver.Result { return d.send(ctx, m) }, panicked)
 		d.process.underWay.Add(-1)
 		m = d.finish(m, r)
 	}
@@ -180,14 +181,14 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 	defer signal(d.kick)
 	p, client, now := d.process, d.line.client, time.Now()
 	hostport := r.Receiver()
-	if r.Outcome == deliver.Deferred {
+	if r.Outcome == deliver.Deferred && !errors.Is(r.Err, errPanicked) {
 		d.line.deferred(m, hostport, r, now)
 		return nil
 	}
 	o, end := p.outcomeOf(client, m, r, now)
 	d.write(d.line.ended(m, end == nil, now))
 	if r.Outcome == deliver.Failed || r.Status != 0 {
-		d.line.observe(p.sender.Receiver(client, hostport), now)
+		d.line.observe(p.receiver(client, hostport), now)
 	}
 	p.add(pending{outcome: o, drain: d, end: end})
 	return d.next(now)

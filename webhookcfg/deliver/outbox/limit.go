@@ -3,6 +3,8 @@ package outbox
 import (
 	"slices"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 // receiver is a host and port that the client's webhooks lead to.
@@ -34,6 +36,12 @@ func (l *line) receiver(to route) *receiver {
 		r.blocked, r.since = time.Time{}, to.since
 	}
 	return r
+}
+
+// receiver returns what the sender knows about a receiver.
+func (p *process) receiver(client, hostport string) deliver.Receiver {
+	return contain(p.Outbox, func() deliver.Receiver { return p.sender.Receiver(client, hostport) },
+		deliver.Receiver{Client: client, HostPort: hostport, Limit: 1})
 }
 
 // settle forgets a receiver that has nothing.

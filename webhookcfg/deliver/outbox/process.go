@@ -129,17 +129,21 @@ func (o *Outbox) warn(ctx context.Context, what string, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	now := time.Now()
-	o.mu.Lock()
-	last, warned := o.warned[what]
-	isRepeated := warned && now.Sub(last) < time.Minute
-	if !isRepeated {
-		o.warned[what] = now
-	}
-	o.mu.Unlock()
-	if !isRepeated {
+	if !o.isRepeated(what) {
 		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: "+what, slog.Any("error", err))
 	}
+}
+
+// isRepeated reports whether something was logged within the last minute. If not, it's logged now.
+func (o *Outbox) isRepeated(what string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if last, ok := o.warned[what]; ok && now.Sub(last) < time.Minute {
+		return true
+	}
+	o.warned[what] = now
+	return false
 }
 
 // wait reports whether the time passed before ctx ended.

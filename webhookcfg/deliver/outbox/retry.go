@@ -32,7 +32,7 @@ func (l *line) deferred(m *message, hostport string, r deliver.Result, now time.
 func (p *process) outcomeOf(client string, m *message, r deliver.Result, now time.Time) (outcome, *End) {
 	attempts := m.attempts
 	history := ""
-	if r.Outcome != deliver.Undeliverable || r.Status != 0 {
+	if r.Outcome == deliver.Delivered || r.Outcome == deliver.Failed || r.Status != 0 {
 		attempts++
 		history = attemptText(now.Add(-r.Duration), r.Reason)
 	}

@@ -15,6 +15,7 @@ type route struct {
 	hostport string // "" if there's nothing to send to
 	since    time.Time
 	at       time.Time
+	err      error // the webhook is unknown for now
 }
 
 // unrouted returns the entities of rows whose receiver must be looked up.
@@ -40,7 +41,7 @@ const maxRoutes = 4096
 
 // route remembers the receiver of an entity's webhook.
 func (l *line) route(entity, hostport string, since, now time.Time) {
-	l.routes[entity] = route{hostport, since, now}
+	l.routes[entity] = route{hostport: hostport, since: since, at: now}
 }
 
 var errUnavailable = errors.New("outbox: the webhooks of the client can't be looked up")
@@ -52,12 +53,16 @@ func (d *drain) lookUp(ctx context.Context, rows []row) bool {
 	entities := d.line.unrouted(rows, time.Now())
 	d.mu.Unlock()
 	for _, entity := range entities {
-		hostport, since, err := d.process.sender.Lookup(ctx, d.line.client, entity)
-		if err != nil {
+		to := contain(d.process.Outbox, func() (to route) {
+			to.hostport, to.since, to.err = d.process.sender.Lookup(ctx, d.line.client, entity)
+			return to
+		}, route{}) // the attempt says why
+		if to.err != nil {
 			return false
 		}
+		to.at = time.Now()
 		d.mu.Lock()
-		d.line.route(entity, hostport, since, time.Now()) // if it's "", the attempt says why
+		d.line.routes[entity] = to
 		d.mu.Unlock()
 	}
 	return true

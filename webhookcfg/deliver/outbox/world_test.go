@@ -22,9 +22,11 @@ import (
 // world has a database, receivers in memory, the webhooks of all clients, and processes. It
 // belongs into a bubble.
 type world struct {
-	t     *testing.T
-	db    *memory
-	start time.Time
+	t        *testing.T
+	db       *memory
+	start    time.Time
+	resolver deliver.Resolver // the world, unless a test sets it
+	keys     deliver.Keys
 
 	mu        sync.Mutex
 	webhooks  map[string]webhookcfg.Webhook // by client, and by client and entity
@@ -49,11 +51,14 @@ type arrival struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{
-		t: t, db: newMemory(), start: time.Now(), webhooks: make(map[string]webhookcfg.Webhook),
+	w := &world{
+		keys: testKeys{deliver.GenerateKey()},
+		t:    t, db: newMemory(), start: time.Now(), webhooks: make(map[string]webhookcfg.Webhook),
 		receivers: make(map[string]*peer), requests: make(map[string]int), most: make(map[string]int),
 		attempts: make(map[string]int), ok: make(map[string]int),
 	}
+	w.resolver = w
+	return w
 }
 
 // host returns the address of receiver n, which responds after a time.
@@ -145,7 +150,7 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 		AllowHTTP: true, Dial: w.dial,
 		LocalAddrs: func(context.Context) ([]netip.Addr, error) { return nil, nil },
 	}
-	sender, err := deliver.New(w, testKeys{deliver.GenerateKey()}, &senderOpts)
+	sender, err := deliver.New(w.resolver, w.keys, &senderOpts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

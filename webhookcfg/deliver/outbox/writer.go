@@ -159,7 +159,7 @@ func (p *process) settle(outcomes []pending, updates []lineUpdate) {
 	for _, o := range outcomes {
 		byDrain[o.drain] = append(byDrain[o.drain], o.outcome)
 		if o.end != nil && p.options.OnEnd != nil {
-			p.options.OnEnd(*o.end)
+			contain(p.Outbox, func() any { p.options.OnEnd(*o.end); return nil }, nil)
 		}
 	}
 	now := time.Now()
