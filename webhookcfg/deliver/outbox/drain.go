@@ -23,6 +23,7 @@ type drain struct {
 	returned bool      // given back, or about to be
 	reads    bool      // notifications are being read
 	awake    bool      // it was woken, which isn't written
+	saveAt   time.Time // no pauses are written before
 	recheck  time.Time // when to look up the webhooks again after it was woken
 
 	paced, granted bool // the pace's: it waits to start an attempt, or may start one
@@ -98,7 +99,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 		return at, true
 	}
 	d.write(l.late(now))
-	d.save()
+	d.save(now)
 	if now.Sub(d.claimed) > slice && p.isScarce() {
 		d.stopped = true
 	}
@@ -107,6 +108,9 @@ func (d *drain) rest() (at time.Time, done bool) {
 	at = l.nextTime(now)
 	if !d.recheck.IsZero() {
 		at = earliest(at, d.recheck)
+	}
+	if l.changed {
+		at = earliest(at, d.saveAt)
 	}
 	switch {
 	case d.stopped:
@@ -143,15 +147,16 @@ func (d *drain) setQuiet(isQuiet bool, now time.Time) {
 
 // save writes the pauses for the next process if they have changed, and that a wake was
 // heard.
-func (d *drain) save() {
+func (d *drain) save(now time.Time) {
 	l := d.line
 	if d.awake {
 		d.process.update(lineUpdate{client: l.client, awake: true, drain: d})
 	}
-	if l.changed {
+	if l.changed && !now.Before(d.saveAt) {
 		d.process.update(lineUpdate{client: l.client, pauses: l.pauseList(), drain: d})
+		d.saveAt, l.changed = now.Add(saveEvery), false
 	}
-	d.awake, l.changed = false, false
+	d.awake = false
 }
 
 // giveBack returns the line to the table, due after a time. Nothing is under way.

@@ -327,6 +327,7 @@ func (s *session) write(ctx context.Context, me *identity, _ time.Duration, b ba
 			l.due = now.Add(10_000 * time.Hour)
 		default:
 			l.pauses = u.pauses
+			s.calls["pauses"]++
 		}
 	}
 	return nil

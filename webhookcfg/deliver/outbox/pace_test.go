@@ -101,6 +101,27 @@ func TestWriterBoundsBacklogs(t *testing.T) {
 	})
 }
 
+// TestPausesAreWrittenTogether: a client with many receivers that fail makes one write of its
+// pauses a second, and not one for each failure.
+func TestPausesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for h := range 40 {
+			entity := fmt.Sprint("e", h)
+			w.set("a", entity, w.host(h, &peer{takes: 10 * time.Millisecond, respond: func(string) int { return 500 }}))
+			for i := range 10 {
+				w.db.enqueue("a", entity, fmt.Sprint("m", h, "-", i))
+			}
+		}
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(10 * time.Second)
+		if n := w.db.counted()["pauses"]; n == 0 || n > 11 {
+			t.Errorf("%d writes of pauses in ten seconds, want one a second", n)
+		}
+	})
+}
+
 // TestReturnedLineStartsNothing: once a line is about to be given back, another process may have
 // it, so nothing starts in it.
 func TestReturnedLineStartsNothing(t *testing.T) {

@@ -17,7 +17,11 @@ type pause struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-const maxPauses = 128
+const (
+	maxPauses = 128
+	// saveEvery is how often the pauses of a line are written, since each failure changes them.
+	saveEvery = time.Second
+)
 
 // observe takes over what the sender knows about a receiver after an attempt.
 func (l *line) observe(known deliver.Receiver, now time.Time) {
