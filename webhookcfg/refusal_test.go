@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
@@ -225,5 +227,33 @@ func TestRefusalsAreCopied(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, string(h.OpenAPI())); diff != "" {
 		t.Errorf("-before +after:\n%s", diff)
+	}
+}
+
+// TestRefusalThroughWrappers: a refusal of a store reaches the client through our own wrappers.
+func TestRefusalThroughWrappers(t *testing.T) {
+	key, err := sealed.NewKey("k1", bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := sealed.SharedKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypted, err := sealed.New(faulty{newRecorder(), func(context.Context) error { return fmt.Errorf("full: %w", overLimit) }}, keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := cache.New(encrypted, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	for _, st := range []webhookcfg.Store{encrypted, copied.Store()} {
+		for _, target := range []string{"", hookURL} {
+			if w := overWire(newHandler(t, st, refusing()), t.Context(), webhookcfg.All(), target); w.Code != http.StatusForbidden || errorCode(w.Body.String()) != overLimit.Code {
+				t.Errorf("%T, %q: got %d %s", st, target, w.Code, w.Body)
+			}
+		}
 	}
 }
