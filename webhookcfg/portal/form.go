@@ -22,7 +22,9 @@ func (v *visit) Again(path, field string) string {
 }
 
 // AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
-func (v *visit) AskedID() string { return cmp.Or(v.Typed("id"), v.query.Get("id")) }
+func (v *visit) AskedID() string { return v.asked("id") }
+
+func (v *visit) asked(field string) string { return cmp.Or(v.Typed(field), v.query.Get(field)) }
 
 // Typed returns the text that a person typed into a field.
 func (v *visit) Typed(field string) string { return v.form.Get(field) }
@@ -57,7 +59,7 @@ func (v *visit) checkQuery(r route) error {
 }
 
 // fields are all that a page takes.
-var fields = []string{"show", "id", "find", "after", "client", "again", "url", "confirm", "username", "password", "then"}
+var fields = []string{"show", "id", "find", "after", "state", "message", "since", "client", "again", "url", "confirm", "username", "password", "then"}
 
 // oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for
 // example in the query, can mean that its sender meant only one entity.

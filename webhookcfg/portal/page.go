@@ -58,6 +58,10 @@ func (v *visit) overview() error {
 		}
 		v.Rows = append(v.Rows, row{o.Entity, v.hook(o.Entity, o.Webhook)})
 	}
+	v.showTrouble()
+	if after == "" {
+		v.showRecent(webhookcfg.All())
+	}
 	return nil
 }
 
@@ -69,6 +73,7 @@ func (v *visit) entity() error {
 		return err
 	}
 	v.Template, v.ID, v.Hook = "entity", id, v.hook(id, hook)
+	v.showRecent(webhookcfg.Entity(id))
 	return nil
 }
 

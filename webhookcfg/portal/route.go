@@ -44,7 +44,21 @@ func routes() map[string]route {
 			get: page((*visit).all), query: []string{"show"},
 			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"},
 		},
-		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: []string{"username", "password", "then", "client", "again", "id", "url", "confirm"}},
+		"notifications": {get: page((*visit).notifications), query: []string{"id", "state", "after"}},
+		"notification":  {get: page((*visit).notification), query: []string{"message"}},
+		"send-again": {
+			get: page((*visit).notification), query: []string{"message"},
+			post: change((*visit).sendOneAgain, (*visit).notificationForm), form: []string{"client", "again", "message"},
+		},
+		"again": {
+			get: page((*visit).againPage), query: []string{"id", "since"},
+			post: change((*visit).sendAgain, (*visit).againForm), form: []string{"client", "again", "id", "since"},
+		},
+		"again-all": {
+			get: page((*visit).againAllPage), query: []string{"since"},
+			post: change((*visit).sendAllAgain, (*visit).againAllForm), form: []string{"client", "again", "since"},
+		},
+		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: []string{"username", "password", "then", "client", "again", "id", "url", "confirm", "message", "since"}},
 		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
 		"style.css": {get: (*visit).style, isPublic: true},
 	}
@@ -115,11 +129,8 @@ func change(make, form func(*visit) error) func(*visit) error {
 			v.fail(err)
 			return page(form)(v)
 		}
-		location := v.location("all", "")
-		if id := v.Typed("id"); id != "" {
-			location = v.location("entity", id)
-		}
-		v.leaveNotice(v.Path, location)
+		page, location := v.changed()
+		v.leaveNotice(v.Path, page)
 		return v.redirect(location)
 	}
 }

@@ -38,6 +38,11 @@ type visit struct {
 	Hook                  hookView // the page's entity, or the base
 	Rows                  []row
 	Find, After, Next     string
+	State, Since          string // what a list or a send again is limited to
+	Sent                  sent
+	One                   webhookcfg.Notification
+	Plan                  webhookcfg.SendAgainPlan
+	Trouble               []trouble
 	Count                 int // overrides that a change of all would drop
 	IsMore                bool
 }
@@ -68,6 +73,9 @@ func (*visit) location(path, id string) string {
 	}
 	return cmp.Or(path, "./") + query
 }
+
+// Second is like Time, with seconds.
+func (*visit) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // Time formats a time so that people can read it in any language.
 func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

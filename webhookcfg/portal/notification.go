@@ -1,0 +1,218 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// sent is a part of a client's notifications.
+type sent struct {
+	List    []webhookcfg.Notification
+	Next    string
+	Unknown bool // the queue can't be asked now
+}
+
+// recent is how many notifications the pages of webhooks show.
+const recent = 5
+
+// showRecent shows the last notifications of an entity, or of all, and how many could be sent
+// again. If the queue can't be asked, the rest of the page is still there.
+func (v *visit) showRecent(scope webhookcfg.Scope) {
+	if v.Parent.Notifications == nil {
+		return
+	}
+	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: scope.Entity(), Limit: recent})
+	if err == nil {
+		v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, webhookcfg.Selection{Scope: scope})
+	}
+	v.Sent = sent{List: page.Notifications, Next: page.Next, Unknown: err != nil}
+}
+
+// trouble is a webhook whose deliveries fail.
+type trouble struct {
+	ID string // "" for the base
+	hookView
+}
+
+// showTrouble collects the webhooks on the page whose deliveries fail or were stopped.
+func (v *visit) showTrouble() {
+	const atMost = 5
+	for _, t := range slices.Concat([]row{{"", v.Hook}}, v.Rows) {
+		if (t.Hook.State == "failing" || t.Hook.State == "stopped") && len(v.Trouble) < atMost {
+			v.Trouble = append(v.Trouble, trouble{t.ID, t.Hook})
+		}
+	}
+}
+
+// States returns the states that a list can be limited to.
+func (*visit) States() []string {
+	states, _ := webhookcfg.NotificationWords()
+	return states
+}
+
+// Why returns the text for the reason of a notification.
+func (v *visit) Why(reason string) string {
+	if _, ok := texts["sent."+reason]; ok {
+		return v.T("sent." + reason)
+	}
+	return v.T("reason." + reason)
+}
+
+// notifications shows a page of notifications, of all or of an entity.
+func (v *visit) notifications() error {
+	const perPage = 25
+	if v.Parent.Notifications == nil {
+		return notFound
+	}
+	v.Template, v.Title = "notifications", "sent.title"
+	v.ID, v.State = v.AskedID(), v.query.Get("state")
+	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: v.ID, State: v.State, After: v.query.Get("after"), Limit: perPage})
+	if err != nil {
+		return err
+	}
+	v.After, v.Sent = v.query.Get("after"), sent{List: page.Notifications, Next: page.Next}
+	return nil
+}
+
+// notification shows one notification.
+func (v *visit) notification() error {
+	const shownBody = 16 << 10
+	if v.Parent.Notifications == nil {
+		return notFound
+	}
+	n, err := v.handler.Notification(v.ctx, v.Client, v.asked("message"))
+	if err != nil {
+		return missing(err)
+	}
+	v.Template, v.Title, v.One = "notification", "one.notification", n
+	v.One.Body = n.Body[:min(len(n.Body), shownBody)]
+	slices.Reverse(v.One.History)
+	return nil
+}
+
+// sendOneAgain sends one notification again.
+func (v *visit) sendOneAgain() error {
+	if v.Parent.Notifications == nil {
+		return notFound
+	}
+	if v.Typed("message") == "" {
+		return noNotification
+	}
+	return missing(v.handler.SendAgain(v.ctx, v.Client, webhookcfg.Selection{ID: v.Typed("message")}))
+}
+
+// orOverview shows a page, or the overview if that isn't possible.
+func (v *visit) orOverview(show func(*visit) error) error {
+	if show(v) == nil {
+		return nil
+	}
+	v.ID, v.Title = "", "title"
+	return v.overview()
+}
+
+// These show the pages from which a person sent a form.
+func (v *visit) notificationForm() error { return v.orOverview((*visit).notification) }
+func (v *visit) againForm() error        { return v.orOverview((*visit).againPage) }
+func (v *visit) againAllForm() error     { return v.orOverview((*visit).againAllPage) }
+
+// missing says in a person's words that there's no such notification.
+func missing(err error) error {
+	if errors.Is(err, webhookcfg.ErrNoNotification) {
+		return noNotification
+	}
+	return err
+}
+
+var noNotification = problem{status: http.StatusNotFound, key: "error.no_notification"}
+
+// periods are how far back a person can send notifications again.
+var periods = map[string]time.Duration{"": 0, "hour": time.Hour, "day": 24 * time.Hour}
+
+// Periods returns the keys of the periods in order, the longest first.
+func (*visit) Periods() []string { return []string{"", "day", "hour"} }
+
+// selection returns what the form or the address selects.
+func (v *visit) selection(scope webhookcfg.Scope) (s webhookcfg.Selection, err error) {
+	v.Since = v.asked("since")
+	period, ok := periods[v.Since]
+	if !ok {
+		return s, problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	}
+	if s.Scope = scope; period > 0 {
+		s.Since = time.Now().Add(-period)
+	}
+	return s, nil
+}
+
+// againPage says what sending again would do, for an entity.
+func (v *visit) againPage() error {
+	v.ID = v.AskedID()
+	if v.ID == "" {
+		return problem{status: http.StatusBadRequest, key: "error.no_id"}
+	}
+	return v.plan(webhookcfg.Entity(v.ID))
+}
+
+// againAllPage says what sending again would do, for all entities.
+func (v *visit) againAllPage() error { return v.plan(webhookcfg.All()) }
+
+func (v *visit) plan(scope webhookcfg.Scope) error {
+	if v.Parent.Notifications == nil {
+		return notFound
+	}
+	v.Template, v.Title = "again", "again.title"
+	s, err := v.selection(scope)
+	if err != nil {
+		return err
+	}
+	v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, s)
+	return err
+}
+
+// sendAgain sends notifications of an entity again.
+func (v *visit) sendAgain() error {
+	scope, err := v.entityScope()
+	if err != nil {
+		return err
+	}
+	return v.sendMany(scope)
+}
+
+// sendAllAgain sends notifications of all entities again.
+func (v *visit) sendAllAgain() error { return v.sendMany(webhookcfg.All()) }
+
+func (v *visit) sendMany(scope webhookcfg.Scope) error {
+	if v.Parent.Notifications == nil {
+		return notFound
+	}
+	s, err := v.selection(scope)
+	if err != nil {
+		return err
+	}
+	err = v.handler.SendAgain(v.ctx, v.Client, s)
+	if e, ok := errors.AsType[*webhookcfg.Error](err); ok && e.Status == http.StatusTooManyRequests {
+		return problem{status: e.Status, key: "error.again_wait", wait: e.RetryAfter}
+	}
+	return err
+}
+
+// changed returns the page that shows the effect of a change: its path, and its address.
+func (v *visit) changed() (path, location string) {
+	id := v.Typed("id")
+	switch v.Path {
+	case "send-again":
+		return "notification", "notification?" + url.Values{"message": {v.Typed("message")}}.Encode()
+	case "again", "again-all":
+		path = v.location(v.Path, id)
+	default:
+		if path = v.location("all", ""); id != "" {
+			path = v.location("entity", id)
+		}
+	}
+	return path, path
+}

@@ -1,0 +1,238 @@
+package portal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// queue is a NotificationQueue in memory, which records what is sent again.
+type queue struct {
+	all   map[string][]webhookcfg.Notification // by client
+	plan  webhookcfg.SendAgainPlan
+	err   error
+	again []string
+}
+
+func (q *queue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+	start := 0
+	if _, err := fmt.Sscanf(query.After, "at %d", &start); err != nil && query.After != "" {
+		return page, webhookcfg.ErrInvalidArgument
+	}
+	for i, n := range q.all[client] {
+		if i < start || query.Entity != "" && n.Entity != query.Entity || query.State != "" && n.State != query.State {
+			continue
+		}
+		if len(page.Notifications) == query.Limit {
+			page.Next = fmt.Sprintf("at %d", i)
+			break
+		}
+		page.Notifications = append(page.Notifications, n)
+	}
+	return page, q.err
+}
+
+func (q *queue) Notification(_ context.Context, client, id string) (webhookcfg.Notification, error) {
+	for _, n := range q.all[client] {
+		if n.ID == id {
+			return n, q.err
+		}
+	}
+	return webhookcfg.Notification{}, errors.Join(q.err, webhookcfg.ErrNoNotification)
+}
+
+func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) error {
+	if s.ID != "" {
+		if _, err := q.Notification(ctx, client, s.ID); err != nil {
+			return err
+		}
+	}
+	if q.err != nil {
+		return q.err
+	}
+	since := ""
+	if !s.Since.IsZero() {
+		since = " of " + time.Since(s.Since).Round(time.Minute).String()
+	}
+	q.again = append(q.again, strings.TrimSpace(client+" "+s.ID)+" "+s.Scope.String()+since)
+	return nil
+}
+
+func (q *queue) PlanSendAgain(context.Context, string, webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
+	return q.plan, q.err
+}
+
+var made = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// withQueue has 60 notifications of acme and one of another client.
+func withQueue(t *testing.T) (*fixture, *queue) {
+	f := newFixture(t)
+	q := &queue{all: make(map[string][]webhookcfg.Notification)}
+	for i := range 60 {
+		state := []string{"waiting", "delivered", "given_up", "dropped"}[i%4]
+		n := webhookcfg.Notification{ID: fmt.Sprintf("msg_%02d", i), Entity: fmt.Sprint("e", i%3), State: state, Made: made, Attempts: 2}
+		switch state {
+		case "waiting":
+			n.Reason, n.Due = "unreachable", made.Add(time.Hour)
+		case "given_up":
+			n.Reason = "status"
+		case "dropped":
+			n.Reason = "no_webhook"
+		}
+		n.History = []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(2 * time.Second), Reason: n.Reason}}
+		if state == "dropped" {
+			n.History = nil
+		}
+		n.ContentType, n.Body = "text/html", []byte("<script>alert(1)</script>\xff")
+		q.all[acme] = append(q.all[acme], n)
+	}
+	q.all["other"] = []webhookcfg.Notification{{ID: "msg_other", Entity: "e0", State: "delivered", Made: made}}
+	f.handler.Notifications = q
+	return f, q
+}
+
+// TestNotifications: a person sees what was sent, by entity and by state, in pages, and what
+// came of it.
+func TestNotifications(t *testing.T) {
+	f, q := withQueue(t)
+	p := f.serve(t)
+	p.signIn()
+	p.get("").expect(t, 200, "Recent notifications", "msg_04", "!msg_05", `href="notifications"`, "!What is wrong", "!msg_other")
+	p.get("entity?id=e1").expect(t, 200, "Recent notifications", "msg_01", "!msg_00", `href="notifications?id=e1"`)
+	p.get("entity?id=e9").expect(t, 200, "There are none here")
+	first := p.get("notifications")
+	first.expect(t, 200, "msg_00", "msg_24", "!msg_25", "Waiting</span> Your server couldn&#39;t be reached.", "No webhook was set, so it was sent nowhere.", "after=at%2025")
+	p.get("notifications?after=at%2050").expect(t, 200, "msg_50", "msg_59", "!msg_49", "!Next page", "First page")
+	p.get("notifications?state=given_up&id=e1").expect(t, 200, "msg_10", "!msg_01", "!msg_02", "Given up</strong>", `state=dropped&amp;id=e1`)
+	p.get("notification?message=msg_00").expect(t, 200, "msg_00", "2026-01-02 03:04:06 UTC", "redirected us", "Next attempt", "2026-01-02 04:04 UTC", "Send again", "!alert(1)")
+	p.get("notification?message=msg_03").expect(t, 200, "None yet.", "Dropped")
+	for _, path := range []string{"notification?message=msg_other", "notification?message=", "notification?message=%00", "send-again?message=msg_other", "notification"} {
+		p.get(path).expect(t, 404, "There is no such notification", "!Delivered")
+	}
+	for path, status := range map[string]int{
+		"notifications?state=Waiting": 400, "notifications?after=x": 400, "notifications?id=e*": 400, "notifications?message=msg_00": 400,
+		"notifications?state=waiting&state=dropped": 400, "again?id=e1&since=year": 400, "again": 400, "again-all?id=e1": 400,
+	} {
+		if got := p.get(path); got.status != status {
+			t.Errorf("%s: got %d, want %d", path, got.status, status)
+		}
+	}
+	q.all[acme] = nil
+	p.get("notifications").expect(t, 200, "There are none here")
+
+	f, _ = withQueue(t)
+	f.handler.NotificationBodies = true
+	p = f.serve(t)
+	p.signIn()
+	p.get("notification?message=msg_00").expect(t, 200, "&lt;script&gt;alert(1)&lt;/script&gt;", "text/html", "!<script>")
+}
+
+// TestSendAgain: a person reads how many notifications are sent again before they are, for one,
+// an entity or all, and sees how it goes.
+func TestSendAgain(t *testing.T) {
+	f, q := withQueue(t)
+	p := f.serve(t)
+	p.signIn()
+	p.post("send-again", "message", "msg_02").expect(t, 200, "It&#39;s sent again.", "msg_02")
+	p.post("send-again", "message", "msg_other").expect(t, 404, "There is no such notification")
+	p.post("send-again").expect(t, 404, "There is no such notification")
+
+	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
+	q.plan = webhookcfg.SendAgainPlan{Count: 312}
+	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="again-all"`)
+	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `since=hour`)
+	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Started: made, Count: 500}}
+	p.get("again-all?since=day").expect(t, 200, "At least 1000 notifications", "500 so far", `name="since" value="day"`)
+	p.get("").expect(t, 200, "at least 1000", "500 so far")
+	q.plan.Last.Ended = made
+	p.get("again-all").expect(t, 200, "500 were sent again")
+	p.post("again", "id", "e1").expect(t, 200, "They are being sent again.")
+	p.post("again", "id", "e1", "since", "hour").expect(t, 200, "They are being sent again.")
+	p.post("again-all", "since", "day").expect(t, 200, "They are being sent again.")
+	if want := []string{acme + " msg_02 invalid", acme + " entity e1", acme + " entity e1 of 1h0m0s", acme + " all of 24h0m0s"}; !slices.Equal(q.again, want) {
+		t.Errorf("sent again: %q", q.again)
+	}
+
+	q.again = nil
+	for _, refused := range []struct {
+		path   string
+		fields []string
+		status int
+	}{
+		{"again", nil, 400},
+		{"again", []string{"id", ""}, 400},
+		{"again", []string{"id", "e*"}, 400},
+		{"again-all", []string{"id", "e1"}, 400},
+		{"again-all", []string{"since", "year"}, 400},
+		{"again?id=e1", nil, 400},
+		{"again", []string{"id", "e1", "client", "other"}, 409},
+		{"again-all", []string{"client", "other"}, 409},
+		{"send-again", []string{"message", "msg_02", "client", "other"}, 409},
+	} {
+		if got := p.post(refused.path, refused.fields...); got.status != refused.status {
+			t.Errorf("%s %q: got %d, want %d", refused.path, refused.fields, got.status, refused.status)
+		}
+	}
+	r := p.request("POST", "again-all")
+	r.Header.Set("Origin", "https://evil.example.com")
+	p.do(r).expect(t, 403, "another site")
+	q.err = waitError(90 * time.Second)
+	p.post("again-all").expect(t, 429, "Notifications were sent again a moment ago", "90 s")
+	q.err = errBroken
+	p.post("again", "id", "e1").expect(t, 503, "!sent again.")
+	p.get("").expect(t, 200, "We can&#39;t show notifications right now", "Default")
+	p.get("entity?id=e1").expect(t, 200, "We can&#39;t show notifications right now", "Change")
+	if len(q.again) > 0 {
+		t.Errorf("sent again: %q", q.again)
+	}
+}
+
+// TestWithoutQueue: without Options.Notifications, the pages don't exist.
+func TestWithoutQueue(t *testing.T) {
+	p := newFixture(t).serve(t)
+	p.signIn()
+	p.get("").expect(t, 200, "!Recent notifications", "!What is wrong")
+	for _, path := range []string{"notifications", "notification?message=m", "again?id=e1", "again-all", "send-again?message=m"} {
+		p.get(path).expect(t, 404, "There is no such page")
+	}
+	for path, fields := range map[string][]string{"again": {"id", "e1"}, "again-all": nil, "send-again": {"message", "m"}} {
+		p.post(path, fields...).expect(t, 404, "There is no such page")
+	}
+}
+
+// TestTroubleFirst: what is wrong comes before everything else.
+func TestTroubleFirst(t *testing.T) {
+	f := newFixture(t)
+	f.handler.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+		switch entity {
+		case "":
+			return webhookcfg.DeliveryStatus{State: "failing", Reason: "unreachable"}, nil
+		case "e1":
+			return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, nil
+		}
+		return webhookcfg.DeliveryStatus{State: "ok"}, nil
+	}
+	for _, c := range []webhookcfg.Change{
+		webhookcfg.SetChange(acme, webhookcfg.All(), egress.NewURL(hookURL)),
+		webhookcfg.SetChange(acme, webhookcfg.Entity("e1"), egress.NewURL(hookURL)),
+		webhookcfg.SetChange(acme, webhookcfg.Entity("e2"), egress.NewURL(hookURL)),
+	} {
+		hooktest.Apply(t, f.store, hooktest.At(1, c))
+	}
+	p := f.serve(t)
+	p.signIn()
+	page := p.get("")
+	page.expect(t, http.StatusOK, "What is wrong", `<a href="entity?id=e1">Repair it</a>`, `<a href="all">Repair it</a>`, `!<a href="entity?id=e2">Repair it</a>`)
+	if strings.Index(page.text, "What is wrong") > strings.Index(page.text, "Default</h2>") {
+		t.Error("the base comes first")
+	}
+}
