@@ -108,10 +108,10 @@ fuzz:
 		done; \
 	done)
 
-# soak kills writing and delivering processes many times over, at random moments, and runs
-# the store in etcd with the race detector.
+# soak kills writing and delivering processes many times over, at random moments, tests the flow
+# of the queue with large backlogs, and runs the store in etcd with the race detector.
 soak:
-	go test -count=1 -timeout=1h -run '^TestModel$$' ./webhookcfg/deliver/outbox -args -histories=1000
+	go test -count=1 -timeout=1h ./webhookcfg/deliver/outbox -args -histories=1000 -large
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 	cd internal/integration && go test -count=1 -timeout=2h -run '^TestKill$$' ./service -args -rounds=1000
 	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd

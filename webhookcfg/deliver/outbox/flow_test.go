@@ -15,7 +15,7 @@ import (
 // TestBacklogUsesAllSlots: a healthy receiver gets a backlog as fast as its slots allow.
 func TestBacklogUsesAllSlots(t *testing.T) {
 	for _, takes := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
-		for _, n := range []int{1000, 3000} {
+		for _, n := range []int{1000, sized(3000, 20_000)} {
 			if n > 1000 && testing.Short() {
 				continue
 			}
@@ -90,7 +90,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 	for _, processes := range []int{1, 3} {
 		t.Run(fmt.Sprint(processes, " processes"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := 5000
+				n := sized(5000, 20_000)
 				if testing.Short() {
 					n = 3000
 				}
@@ -194,7 +194,7 @@ func TestHangingReceiversDelayNobody(t *testing.T) {
 // notification doesn't wait for them.
 func TestManyBacklogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clients, each := 100, 200
+		clients, each := sized(100, 200), sized(200, 500)
 		if testing.Short() {
 			clients, each = 50, 200
 		}
