@@ -14,41 +14,42 @@
 //	POST   …/api/v1/configuration/configure-webhook            {"moc_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configuration/configure-webhook/{moc_id}
 //
-// An entity is a single thing in your service that can have a URL of its own. The API calls
-// it a "module configuration". endpoint_id and moc_id are two names for its identifier, and
-// the two paths lead to the same webhooks. Without an identifier, a request reaches all
+// An entity is a single thing in your service that can have a URL of its own, which the API
+// calls a "module configuration". Its identifier has two names, endpoint_id and moc_id, and
+// the two paths lead to the same webhooks. A request without an identifier reaches all
 // entities of the client.
 //
-// Set [Options.Reads] to let clients read their webhooks with GET. [Handler.Set],
-// [Handler.Unset] and [Handler.Read] do the same from your own code. [Handler.OpenAPI]
+// With [Options.Reads], clients can also read their webhooks with GET. Your own code does all
+// of this with [Handler.Set], [Handler.Unset] and [Handler.Read], and [Handler.OpenAPI]
 // describes the interface to tools.
 //
 // # Mount the handler
 //
-// Put [Handler.Before] around your mux and serve that, as the example of [NewHandler] does.
-// Serve the handler at the root, under [http.StripPrefix], or under [Options.BasePath].
+// Put [Handler.Before] around your mux and serve that, as the example of [NewHandler] does:
+// at the root, under [http.StripPrefix], or under [Options.BasePath].
 //
-// Don't leave Before out: [http.ServeMux] redirects a DELETE of "…/configure-webhook/e1/.."
-// to the path that means all entities. Before refuses such requests.
+// Don't leave Before out. It refuses a DELETE of "…/configure-webhook/e1/..", while
+// [http.ServeMux] alone would redirect it to the path that means all entities.
 //
 // Your proxies shouldn't clean or redirect paths either. If you can't control them, set
 // [Options.OriginalTarget] to detect cleaned paths, and [Options.AllScope] to limit the
-// requests that reach all entities. Package mounttest checks a mount from outside. Clients
-// can check the field Webhook-Scope in the response to each change: it's "all" or "entity".
+// requests that reach all entities. Package mounttest checks a mount from outside, and
+// clients can check each change: the response has the field Webhook-Scope, which is "all" or
+// "entity".
 //
 // # Store webhooks
 //
-// Package store has a [Store] in memory and one in a file. Package store/sqlstore uses your
-// database, and store/etcdstore uses etcd. If you write your own, it needs two methods, and
+// Package store has a [Store] in memory and one in a file, package store/sqlstore has one in
+// your database, and store/etcdstore one in etcd. A store of your own needs two methods, and
 // package storetest checks it.
 //
 // # Sign clients in
 //
 // A [CredentialVerifier] checks an id and a secret, and says which client they belong to.
 // Package auth has verifiers for clients in your database, in a file or in code, and a cache
-// and a throttle to put around them. If you write your own, it needs one method, and package
-// authtest checks it. Call [Handler.SignIn] to sign clients in on other paths of your
-// service.
+// and a throttle to put around them. A verifier of your own needs one method, and package
+// authtest checks it. On other paths of your service, [Handler.SignIn] signs the same clients
+// in.
 //
 // # Find the URL in effect
 //
@@ -62,20 +63,22 @@
 //	override v, base b         override u  base u      off        nothing     v
 //	off, base b                override u  base u      off        nothing     none
 //
-// After "unset e", e doesn't fall back to the base. It has no webhook until the client sets
-// it again, or sets all. "Set all" drops every override, off ones too. So no request puts a
+// After "unset e", e doesn't fall back to the base: it has no webhook until the client sets
+// it again, or sets all. Since "set all" drops every override, off ones too, no request puts a
 // single entity back on the base. The client can set it to the same URL, as an override, or
 // set all, and then set its other overrides again.
 //
 // By default the handler accepts any well-formed identifier, and it's up to you not to send
-// for entities that don't exist. Set [Options.EntityExists] to refuse them.
+// for entities that don't exist. [Options.EntityExists] refuses them, and
+// [Options.CheckChange] refuses changes for reasons of your own, such as the client's plan.
 //
 // # Deliver notifications
 //
-// This package doesn't send notifications. Package deliver does, from the same store: it
-// signs a message, makes one attempt and tells you what to do next. If you'd rather send them
-// yourself, use the HTTP client that [egress.Policy.Client] makes, which checks addresses on
-// each call. With [Options.DeliveryStatus], clients can read how their deliveries go.
+// Package deliver sends notifications to the webhooks in your store: it signs a message,
+// makes one attempt and tells you what to do next. Its package outbox is a queue for it in
+// your database. If you'd rather send them yourself, use the HTTP client that
+// [egress.Policy.Client] makes, which checks addresses on each call. With
+// [Options.DeliveryStatus], clients can read how their deliveries go.
 //
 // # Operate it
 //
@@ -107,9 +110,9 @@
 //	500     server_error             a defect; the cause is logged
 //	503     temporarily_unavailable  a part of the service failed, or time ran out
 //
-// After a 503, the client can't tell whether the change was made, or will be in a moment.
-// It's never made in part. The client should repeat it, but read first if somebody else may
-// have changed the webhook since: a repeat would undo that.
+// After a 503, the client can't tell whether the change was made, or will be in a moment, but
+// it's never made in part. The client should repeat it, and read first if somebody else may
+// have changed the webhook since, because a repeat would undo that.
 //
 // # Security
 //
@@ -121,9 +124,9 @@
 // has checked it and a [Prober] has probed it. The default probe shows that the target can be
 // reached, not that the client owns it.
 //
-// Webhook URLs carry tokens. So an [egress.URL] prints as scheme, host and port only, and
-// only its owner can read the whole URL, with GET. Logs, errors, events and panics never
-// contain a client's secret either, unless a client sends it as its id.
+// Webhook URLs carry tokens, so an [egress.URL] prints as scheme, host and port only, and only
+// its owner can read the whole URL, with GET. Logs, errors, events and panics never contain a
+// client's secret either, unless a client sends it as its id.
 //
 // Whatever your clients share, such as tables and connections, has a bound, and no client can
 // take the room of the others.
