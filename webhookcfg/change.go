@@ -62,3 +62,16 @@ func (c Change) Validate() error {
 	}
 	return nil
 }
+
+// changeTime returns the time for a change. No two changes get the same time, because records
+// of deliveries find their webhook by the time at which it was set.
+func (h *Handler) changeTime() time.Time {
+	now := h.options.Now().UnixMicro()
+	for {
+		last := h.lastChange.Load()
+		next := max(now, last+1)
+		if h.lastChange.CompareAndSwap(last, next) {
+			return time.UnixMicro(next).UTC()
+		}
+	}
+}
