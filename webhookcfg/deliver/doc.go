@@ -51,10 +51,22 @@
 // [Deferred], with a random Wait of a tenth of a second or more. Your queue needs three things
 // for that:
 //
-//   - delays from a tenth of a second to a day
+//   - delays from a tenth of a second to a day. Many queues have delays of whole seconds only.
 //   - a count of attempts that a deferral doesn't change
-//   - a pool of workers for each group of clients, because while a receiver is busy, its
-//     messages come back again and again, and those of other clients wait behind them
+//   - a pool of workers for each client with much to send, or at least for each group of
+//     clients, because while a receiver is busy, its messages come back again and again, and
+//     those of other clients wait behind them
+//
+// With as many workers for a client as its receiver has slots, nothing is deferred. With more,
+// only so many messages go out each time the delays have passed. This is how much of four slots
+// a backlog of a thousand messages gets, for a receiver that takes 10, 50 or 200 ms:
+//
+//	workers for the client    delays of    share of the slots    deferrals of a message
+//	4                         any          1.00, 1.00, 1.00      0
+//	more                      0.1 s        0.05, 0.25, 0.99      125
+//	more                      1 s          0.01, 0.05, 0.20      125
+//
+// Package outbox gets 0.98 and more without deferrals, with any number of clients and workers.
 //
 // Each [Sender] has its own limits and pauses, so with n processes a receiver can get n times
 // as many requests at a time. Only outbox shares them.
