@@ -16,7 +16,7 @@
 //	box.Committed(client)
 //
 // If the transaction is committed, the notification is sent, at least once; otherwise never.
-// Call [Outbox.Wake] when a client sets or unsets a webhook, so that what waits is sent at
+// Call [Outbox.Changed] when a client sets or unsets a webhook, so that what waits is sent at
 // once.
 //
 // # What it does for each client

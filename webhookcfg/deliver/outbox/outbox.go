@@ -114,6 +114,8 @@ type Outbox struct {
 	expected  map[string]time.Time // the last Enqueue of clients without Committed
 	enqueuing chan struct{}        // has an element after an Enqueue
 	resending chan struct{}        // has an element after a SendAgain of many
+	changed   map[string]struct{}  // clients to wake
+	waking    bool                 // a goroutine does
 	warned    map[string]time.Time // when each warning was logged
 	wakes     atomic.Uint64        // of its processes
 }
@@ -149,7 +151,7 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 }
 
 func newOutbox(queue backend, sender *deliver.Sender, o Options) *Outbox {
-	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1), resending: make(chan struct{}, 1), warned: make(map[string]time.Time)}
+	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1), resending: make(chan struct{}, 1), warned: make(map[string]time.Time), changed: make(map[string]struct{})}
 }
 
 // settings returns what all processes must agree on.

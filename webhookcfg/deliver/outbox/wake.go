@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -10,18 +12,63 @@ import (
 // staleness is how long the sender's view of the webhooks may lag after a wake.
 const staleness = 15 * time.Second
 
-// Wake sends what waits for a client at once, wherever its webhook now leads: call it when the
-// client has set or unset a webhook, and when you know that a receiver works again. It's one
-// small write, whatever waits, and reaches the process that has the client within a fraction
-// of a second. Pauses end if the webhook was set since, and retries are then due, too.
+// Changed says that a client's webhook was set or unset, or that a receiver works again. What
+// waits for the client is then sent at once, wherever its webhook now leads: pauses end if the
+// webhook was set since, and retries are due. It's one small write, whatever waits, and reaches
+// the process that has the client within a fraction of a second.
 //
-// Call it from the handler's OnEvent, in a goroutine of your own:
+// Changed returns at once. It writes on the side, for half a minute at most, so no request has
+// to wait for it. If that fails, the log says so, and what waits is sent when it's due. Call it
+// from the handler's OnEvent:
 //
-//	OnEvent: func(ctx context.Context, e webhookcfg.Event) {
+//	OnEvent: func(_ context.Context, e webhookcfg.Event) {
 //		if (e.Operation == "set" || e.Operation == "unset") && e.Status == http.StatusOK {
-//			go box.Wake(context.WithoutCancel(ctx), e.Client)
+//			box.Changed(e.Client)
 //		}
 //	},
+func (o *Outbox) Changed(client string) {
+	o.mu.Lock()
+	_, known := o.changed[client]
+	isFull := !known && len(o.changed) >= maxChanged
+	if !isFull {
+		o.changed[client] = struct{}{}
+	}
+	start := !isFull && !o.waking
+	o.waking = o.waking || start
+	o.mu.Unlock()
+	if isFull {
+		o.warn(context.Background(), "can't send at once what waits", errChanged)
+	}
+	if start {
+		go o.wakeChanged()
+	}
+}
+
+// maxChanged is how many clients can have changed that weren't woken yet.
+const maxChanged = 10_000
+
+var errChanged = errors.New("outbox: too many clients have changed at a time")
+
+// wakeChanged wakes clients that have changed until there are none.
+func (o *Outbox) wakeChanged() {
+	for {
+		o.mu.Lock()
+		clients := slices.Collect(maps.Keys(o.changed))
+		clear(o.changed)
+		o.waking = len(clients) > 0
+		o.mu.Unlock()
+		if len(clients) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		for _, client := range clients {
+			o.warn(context.Background(), "can't send at once what waits", o.Wake(ctx, client))
+		}
+		cancel()
+	}
+}
+
+// Wake is Changed for those who want to wait, and to know the error.
 func (o *Outbox) Wake(ctx context.Context, client string) error {
 	if err := o.queue.wake(ctx, client); err != nil {
 		return fmt.Errorf("outbox: wake: %w", err)
