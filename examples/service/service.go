@@ -136,16 +136,7 @@ func (s *service) drained(ctx context.Context) (context.Context, context.CancelF
 func (s *service) onEvent(ctx context.Context, e webhookcfg.Event) {
 	s.metrics.OnEvent(ctx, e)
 	if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
-		go s.wake(ctx, e.Client) // the client's request doesn't wait for it
-	}
-}
-
-// wake sends what waits for a client at once, since its webhook changed or works again.
-func (s *service) wake(ctx context.Context, client string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := s.queue.Wake(ctx, client); err != nil {
-		s.logger.WarnContext(ctx, "can't send at once what waits", "client", client, "error", err)
+		s.queue.Changed(e.Client)
 	}
 }
 
@@ -155,7 +146,7 @@ func (s *service) onHealthChange(ctx context.Context, client string, scope webho
 	s.metrics.OnChange(ctx, client, scope, before, after)
 	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
 	if after.State == "ok" {
-		go s.wake(ctx, client)
+		s.queue.Changed(client)
 	}
 }
 
