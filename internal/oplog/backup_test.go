@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -112,32 +111,6 @@ func TestBackupIsAStateBetweenBatches(t *testing.T) {
 		}
 		checkBackup(t, dst, h.String())
 	})
-}
-
-// TestFailedBackupLeavesNoFile makes each call of the destination fail in every way, and
-// fills its disk. The log must not notice.
-func TestFailedBackupLeavesNoFile(t *testing.T) {
-	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
-		l := openLog(t, faultfs.New(), newModel())
-		appendAll(t, l, 5)
-		for k, isReached := 1, true; isReached; k++ {
-			dst := faultfs.New()
-			failed := failCall(dst, k, outcome)
-			err := l.Backup(t.Context(), dst, "copy")
-			isCreating := failed.Op == faultfs.OpCreate || failed.Op == faultfs.OpLock && strings.HasSuffix(failed.Name, ".tmp")
-			if names := dst.Names(); err == nil && !slices.Equal(names, []string{"copy"}) || err != nil && len(names) > 0 && !isCreating {
-				t.Errorf("%v of call %d, %s %s: %v, and left %v", outcome, k, failed.Op, failed.Name, err, names)
-			}
-			isReached = failed.N == k
-			appendAll(t, l, 1)
-		}
-		full, errFull := faultfs.New(), errors.New("no space")
-		full.Limit(500, errFull)
-		if err := l.Backup(t.Context(), full, "copy"); !errors.Is(err, errFull) || errors.Is(err, oplog.ErrReadOnly) || len(full.Names()) > 0 {
-			t.Errorf("a full disk: %v, left %v", err, full.Names())
-		}
-		appendAll(t, l, 1)
-	}
 }
 
 func TestBackupEndsWithItsContextAndWithClose(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -297,38 +296,6 @@ func TestCompactionsGoOnAfterMostIsDropped(t *testing.T) {
 	})
 }
 
-func TestFailedCompactionLeavesTheLog(t *testing.T) {
-	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRead} {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		appendAll(t, l, 1000)
-		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			if c.Op == op && (c.Name == "log.tmp" || op == faultfs.OpRead) {
-				return faultfs.FailHalfway
-			}
-			return faultfs.Succeed
-		})
-		err := l.Compact(t.Context())
-		if op == faultfs.OpRead { // there is nothing to catch up with
-			if err != nil {
-				t.Errorf("%s: %v", op, err)
-			}
-			continue
-		}
-		if !errors.Is(err, faultfs.ErrInjected) || errors.Is(err, oplog.ErrReadOnly) {
-			t.Errorf("%s: %v", op, err)
-		}
-		if slices.Contains(fs.Names(), "log.tmp") {
-			t.Errorf("%s: the temporary file is left behind", op)
-		}
-		fs.Decide(nil)
-		appendAll(t, l, 10)
-		if err := l.Compact(t.Context()); err != nil {
-			t.Errorf("%s: the next compaction: %v", op, err)
-		}
-	}
-}
-
 // TestDamageIsNotCopied flips a byte of a change that is appended while the snapshot of a
 // compaction or a backup is written.
 func TestDamageIsNotCopied(t *testing.T) {
@@ -364,59 +331,6 @@ func TestDamageIsNotCopied(t *testing.T) {
 				t.Errorf("%s: left %q and %q", name, fs.Names(), dst.Names())
 			}
 		})
-	}
-}
-
-// TestCompactionWithAnUnknownOutcome fails calls that decide which of the two files has the
-// name after a crash, and then the calls that would find out. The log must not acknowledge a
-// change before those succeed.
-func TestCompactionWithAnUnknownOutcome(t *testing.T) {
-	for _, op := range []faultfs.Op{faultfs.OpRename, faultfs.OpSyncDir} {
-		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
-			synctest.Test(t, func(t *testing.T) {
-				fs, m := faultfs.New(), newModel()
-				l := openLog(t, fs, m)
-				appendAll(t, l, 30)
-				fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-					if c.Op == op || c.Op == faultfs.OpSyncDir {
-						return outcome
-					}
-					return faultfs.Succeed
-				})
-				if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) || l.Err() == nil {
-					t.Errorf("%s: %v", op, err)
-				}
-				for range 3 {
-					if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
-						t.Errorf("%s: a change after it: %v", op, err)
-					}
-					time.Sleep(time.Second)
-				}
-				for _, keep := range []faultfs.Keep{faultfs.Nothing, faultfs.Everything} {
-					got := newModel()
-					openLog(t, fs.Crash(keep), got)
-					if got.String() != m.String() {
-						t.Errorf("%s: read back:\n%s", op, got)
-					}
-				}
-				fs.Decide(nil)
-				time.Sleep(time.Second)
-				if err := l.Append(t.Context(), at(1, setAll("acme", "https://b.example/"))); err != nil {
-					t.Errorf("%s: a change after the repair: %v", op, err)
-				}
-				got := newModel()
-				openLog(t, fs.Crash(faultfs.Nothing), got)
-				if got.String() != m.String() || got.Len() != 1 {
-					t.Errorf("%s: read back after the repair:\n%s", op, got)
-				}
-				if slices.Contains(fs.Names(), "log.tmp") {
-					t.Errorf("%s: the temporary file is left behind", op)
-				}
-				if err := l.Compact(t.Context()); err != nil {
-					t.Errorf("%s: the next compaction: %v", op, err)
-				}
-			})
-		}
 	}
 }
 
@@ -475,25 +389,4 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 			t.Error("the temporary file is left behind")
 		}
 	})
-}
-
-// refusing is a file system that refuses to rename files.
-type refusing struct{ oplog.FS }
-
-func (refusing) Rename(string, string) error { return fs.ErrPermission }
-
-func TestRefusedRenameLeavesTheLog(t *testing.T) {
-	fsys := faultfs.New()
-	if err := openLog(t, fsys, newModel()).Close(); err != nil {
-		t.Fatal(err)
-	}
-	l := openLog(t, refusing{fsys}, newModel())
-	appendAll(t, l, 10)
-	if err := l.Compact(t.Context()); !errors.Is(err, fs.ErrPermission) || errors.Is(err, oplog.ErrReadOnly) {
-		t.Errorf("Compact: %v", err)
-	}
-	if slices.Contains(fsys.Names(), "log.tmp") {
-		t.Error("the temporary file is left behind")
-	}
-	appendAll(t, l, 10)
 }

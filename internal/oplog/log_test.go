@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -139,69 +138,6 @@ func TestOpeningLogsProgress(t *testing.T) {
 			}
 		}
 	})
-}
-
-// unsynced returns a log whose last batch, a change of all entities, can be read, but is
-// not on disk: the process was killed after a failed sync.
-func unsynced(t *testing.T) *faultfs.FS {
-	t.Helper()
-	fs := faultfs.New()
-	l := openLog(t, fs, newModel())
-	appendAll(t, l, 1)
-	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-		switch c.Op {
-		case faultfs.OpSync:
-			return faultfs.Fail
-		case faultfs.OpTruncate:
-			return faultfs.Stop
-		}
-		return faultfs.Succeed
-	})
-	if err := l.Append(t.Context(), at(1, setAll("acme", "https://a.example/"))); !errors.Is(err, oplog.ErrReadOnly) {
-		t.Fatal(err)
-	}
-	if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
-		t.Fatal(err)
-	}
-	return fs.Restart()
-}
-
-// TestOpeningSyncsTheLastBatch opens a log whose last batch a plain sync would not write,
-// since the system treats it as clean.
-func TestOpeningSyncsTheLastBatch(t *testing.T) {
-	fs := unsynced(t)
-	seen, after := newModel(), newModel()
-	openLog(t, fs, seen)
-	openLog(t, fs.Crash(faultfs.Nothing), after)
-	if seen.Len() != 1 || seen.clients["acme"].base == nil {
-		t.Fatalf("read back:\n%s", seen)
-	}
-	if after.String() != seen.String() {
-		t.Errorf("visible, and lost by a crash:\n%s", after)
-	}
-}
-
-// TestCrashWhileOpeningSyncsTheLastBatch stops the file system at each call of an opening.
-// The header on disk must not cover the batch before the batch is there.
-func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
-	for k, reached := 1, true; reached; k++ {
-		reached = false
-		for seed := range uint64(20) {
-			fs := unsynced(t)
-			fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-				if c.N < k {
-					return faultfs.Succeed
-				}
-				reached = true
-				return faultfs.Stop
-			})
-			if l, err := oplog.Open(fs, "log", newModel(), oplog.Options{}); err == nil {
-				_ = l.Close()
-			}
-			after := fs.Crash(faultfs.Some(rand.New(rand.NewPCG(seed, 0))))
-			openLog(t, after, newModel())
-		}
-	}
 }
 
 // TestCompleteFilesAreSealed blanks the last record of complete files. If a file isn't

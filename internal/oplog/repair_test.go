@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,93 +23,6 @@ func checkDurable(t *testing.T, fs *faultfs.FS, want *model) {
 	openLog(t, fs.Crash(faultfs.Nothing), got)
 	if got.String() != want.String() {
 		t.Errorf("after a power failure the state is\n%swant\n%s", got, want)
-	}
-}
-
-func TestFailedWriteFailsOnlyItsBatch(t *testing.T) {
-	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway} {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		appendAll(t, l, 1)
-		before := m.String()
-		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			if c.Op == faultfs.OpWrite {
-				return outcome
-			}
-			return faultfs.Succeed
-		})
-		for range 3 {
-			err := l.Append(t.Context(), unsetAll("acme"))
-			if !errors.Is(err, oplog.ErrReadOnly) || !errors.Is(err, faultfs.ErrInjected) || l.Err() == nil {
-				t.Errorf("%v: the failed change: %v, and %v", outcome, err, l.Err())
-			}
-		}
-		if m.String() != before {
-			t.Errorf("%v: the state is\n%s", outcome, m)
-		}
-		checkDurable(t, fs, m)
-		fs.Decide(nil)
-		if err := l.Append(t.Context(), at(2, setAll("acme", "https://b.example/"))); err != nil || l.Err() != nil {
-			t.Errorf("%v: the change after it: %v, and %v", outcome, err, l.Err())
-		}
-		checkDurable(t, fs, m)
-	}
-}
-
-// TestPartOfABatchThatFitsIsMade has the disk take half of a batch.
-func TestPartOfABatchThatFitsIsMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		slowly(fs, time.Second)
-		appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
-		synctest.Wait() // it is being synced; the others wait for the next batch
-		var errs []<-chan error
-		for i := range 7 {
-			errs = append(errs, appendWithin(t, l, time.Hour, set("acme", fmt.Sprint(i), "https://a.example/")))
-			synctest.Wait()
-		}
-		failOnce(fs, faultfs.OpWrite, faultfs.FailHalfway)
-		made := 0
-		for i, done := range errs {
-			switch err := <-done; {
-			case err == nil && made == i:
-				made++
-			case !errors.Is(err, oplog.ErrReadOnly):
-				t.Errorf("change %d after %d that were made: %v", i, made, err)
-			}
-		}
-		if made != 3 || m.Len() != 1+made {
-			t.Errorf("%d of 7 changes were made, and the state has %d", made, m.Len())
-		}
-		checkDurable(t, fs, m)
-	})
-}
-
-// TestChangesNeedNoPreallocatedSpace fails the second write of a change, which
-// preallocates.
-func TestChangesNeedNoPreallocatedSpace(t *testing.T) {
-	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		writes := 0
-		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			if c.Op == faultfs.OpWrite {
-				writes++
-			}
-			if c.Op == faultfs.OpWrite && writes == 2 {
-				return outcome
-			}
-			return faultfs.Succeed
-		})
-		appendAll(t, l, 100)
-		checkDurable(t, fs, m)
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		if content := fs.ReadFile("log"); bytes.Contains(content, []byte("\n\n")) {
-			t.Errorf("%v: blanks are left behind", outcome)
-		}
 	}
 }
 
@@ -211,34 +122,6 @@ func TestRepairWritesTheLastBlock(t *testing.T) {
 	})
 }
 
-// TestRepairIsSynced loses power during the first write after a repair. That write must not
-// mix with the bytes that the repair removed.
-func TestRepairIsSynced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for seed := range uint64(500) {
-			fs := faultfs.New()
-			l := openLog(t, fs, newModel())
-			failOnce(fs, faultfs.OpSync, faultfs.FailAfter)
-			if err := l.Append(t.Context(), set("acme", "cut", "https://a.example/cut")); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-			syncs := 0
-			fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-				if c.Op == faultfs.OpSync {
-					syncs++
-					return faultfs.Stop
-				}
-				return faultfs.Succeed
-			})
-			if err := l.Append(t.Context(), set("acme", "new", "https://a.example/new")); syncs != 1 {
-				t.Fatal(err)
-			}
-			openLog(t, fs.Crash(faultfs.Some(rand.New(rand.NewPCG(seed, 0)))), newModel())
-		}
-	})
-}
-
 func TestRepairsAreTriedEverySecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
@@ -289,54 +172,6 @@ func TestErrAfterClose(t *testing.T) {
 	}
 	if err := l.Err(); !errors.Is(err, oplog.ErrClosed) {
 		t.Error(err)
-	}
-}
-
-// TestFileUnderAnotherName takes the name from the file of an open log. The log must not
-// acknowledge a change that the next process wouldn't find. Once the name is back, all is
-// well.
-func TestFileUnderAnotherName(t *testing.T) {
-	for name, take := range map[string]func(fs *faultfs.FS){
-		"renamed":  func(*faultfs.FS) {},
-		"replaced": func(fs *faultfs.FS) { fs.WriteFile("log", []byte("something else")) },
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			fs, m := faultfs.New(), newModel()
-			l := openLog(t, fs, m)
-			appendAll(t, l, 3)
-			before := m.String()
-			if err := fs.Rename("log", "moved"); err != nil {
-				t.Fatal(err)
-			}
-			take(fs)
-			taken := string(fs.ReadFile("log"))
-			if err := l.Compact(t.Context()); err == nil {
-				t.Errorf("%s: compacted", name)
-			}
-			time.Sleep(time.Second)
-			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: a change: %v", name, err)
-			}
-			if got := string(fs.ReadFile("log")); got != taken {
-				t.Errorf("%s: the other file was changed to %q", name, got)
-			}
-			if err := fs.Rename("moved", "log"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-			if m.String() != before {
-				t.Errorf("%s: the state is\n%s", name, m)
-			}
-			if err := l.Append(t.Context(), at(2, setAll("acme", "https://b.example/"))); err != nil {
-				t.Errorf("%s: a change after the file was moved back: %v", name, err)
-			}
-			if err := fs.Rename("log", "moved"); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: Close: %v", name, err)
-			}
-		})
 	}
 }
 
@@ -474,22 +309,6 @@ func TestChecksReadLittle(t *testing.T) {
 	})
 }
 
-// TestOverwrittenDuringClose overwrites the file after Close has checked it.
-func TestOverwrittenDuringClose(t *testing.T) {
-	fs := faultfs.New()
-	l := openLog(t, fs, newModel())
-	appendAll(t, l, 5)
-	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-		if c.Op == faultfs.OpTruncate {
-			fs.Overwrite("log", nil)
-		}
-		return faultfs.Succeed
-	})
-	if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
-		t.Error(err)
-	}
-}
-
 // TestOverwrittenDuringACompaction has a change find the file overwritten while a
 // compaction, which needs the same temporary file, writes its own.
 func TestOverwrittenDuringACompaction(t *testing.T) {
@@ -560,75 +379,6 @@ func TestChangesStopACompaction(t *testing.T) {
 	})
 }
 
-// TestChangeIsTriedAgainAfterACompaction has a compaction fill the disk and end by itself
-// while the write of a change fails.
-func TestChangeIsTriedAgainAfterACompaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		appendLong(t, l, 100)
-		var isFull atomic.Bool
-		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			switch {
-			case c.Name == "log.tmp" && c.Op == faultfs.OpWrite:
-				time.Sleep(time.Second)
-				if isFull.Load() {
-					return faultfs.Fail
-				}
-			case c.Name == "log" && c.Op == faultfs.OpWrite && !isFull.Swap(true):
-				time.Sleep(time.Minute)
-				return faultfs.FailHalfway
-			}
-			return faultfs.Succeed
-		})
-		var all sync.WaitGroup
-		all.Go(func() {
-			if err := l.Compact(t.Context()); !errors.Is(err, faultfs.ErrInjected) {
-				t.Errorf("Compact: %v", err)
-			}
-		})
-		synctest.Wait()
-		if err := l.Append(t.Context(), at(2, setAll("acme", "https://b.example/"))); err != nil {
-			t.Errorf("a change during the compaction: %v", err)
-		}
-		all.Wait()
-		checkDurable(t, fs, m)
-	})
-}
-
-// TestFullDiskIsTriedOnceMoreForACompaction has a disk stay full during a compaction that
-// changes stop, and after it.
-func TestFullDiskIsTriedOnceMoreForACompaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := faultfs.New()
-		l := openLog(t, fs, newModel())
-		appendLong(t, l, 100)
-		slowly(fs, 10*time.Millisecond)
-		var all sync.WaitGroup
-		all.Go(func() {
-			if err := l.Compact(t.Context()); err == nil {
-				t.Error("Compact succeeds")
-			}
-		})
-		time.Sleep(25 * time.Millisecond) // into the third step
-		writes := 0
-		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			if c.Op != faultfs.OpWrite || c.Name != "log" || writes > 9 {
-				return faultfs.Succeed
-			}
-			writes++
-			return faultfs.Fail
-		})
-		for i, want := range []int{2, 1} {
-			writes = 0
-			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || writes != want {
-				t.Errorf("change %d: %v after %d writes, want %d", i, err, writes, want)
-			}
-			all.Wait()
-		}
-	})
-}
-
 // TestLoneChangeDoesNotWaitForCallers counts the yields of the commit loop after a burst,
 // when a write takes no time.
 func TestLoneChangeDoesNotWaitForCallers(t *testing.T) {
@@ -651,19 +401,4 @@ func TestLoneChangeDoesNotWaitForCallers(t *testing.T) {
 			t.Errorf("%d yields", yields)
 		}
 	})
-}
-
-// TestLinesHavePrecedenceOverPreallocatedSpace makes one change on a disk that has room
-// for it, but not for all the space that would be preallocated after it.
-func TestLinesHavePrecedenceOverPreallocatedSpace(t *testing.T) {
-	full := errors.New("no space left")
-	for room := int64(256); room < 8<<10; room += 64 {
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		fs.Limit(fs.Used()+room, full)
-		if err := l.Append(t.Context(), setAll("acme", "https://a.example/")); err != nil {
-			t.Errorf("with %d bytes of room: %v", room, err)
-		}
-		checkDurable(t, fs, m)
-	}
 }
