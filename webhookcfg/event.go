@@ -16,8 +16,8 @@ import (
 // the secret as its id. See PresentedID.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list". For calls from Go, it can also be
-	// "sign_in", "notifications" or "send_again", as for [Handler.SignIn],
-	// [Handler.Notifications] and [Handler.SendAgain].
+	// "sign_in", "check", "notifications" or "send_again", as for [Handler.SignIn],
+	// [Handler.Check], [Handler.Notifications] and [Handler.SendAgain].
 	Operation string
 	// Client is the client that signed in. It's "" if nobody did.
 	Client string
@@ -134,7 +134,7 @@ func (o *operation) report(ctx context.Context) {
 	if actor, ok := ctx.Value(actorKey{}).(string); ok && (o.event.Operation != opSignIn || o.event.Client != "") {
 		o.event.Actor = shownID(actor, o.secrets[1])
 	}
-	if o.event.Operation == opSet {
+	if o.event.Operation == opSet || o.event.Operation == opCheck {
 		o.event.URL = o.url // even if the set was refused
 	}
 	if onEvent != nil {

@@ -150,6 +150,15 @@ func (h *Handler) Set(ctx context.Context, client string, scope Scope, url strin
 	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
+// Check does all that [Handler.Set] does before it changes anything: it checks the URL, and
+// probes it. So you can tell people whether they could set it. The event has the operation
+// "check".
+func (h *Handler) Check(ctx context.Context, client string, scope Scope, url string) error {
+	o := h.newOperation(opCheck)
+	o.url = egress.NewURL(url)
+	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
+}
+
 // Unset leaves the scope of a client without a webhook, like a DELETE from the client. See
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {

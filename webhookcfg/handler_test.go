@@ -394,3 +394,54 @@ func TestInvalidReads(t *testing.T) {
 		t.Errorf("a store without a list: %v, %v", h.CanList(), err)
 	}
 }
+
+// TestCheck: a check refuses what a set refuses, with the same error, and never changes
+// anything.
+func TestCheck(t *testing.T) {
+	probed := 0
+	o := options()
+	o.ProbeMode = webhookcfg.ProbeEnforce
+	o.Prober = prober(func(_ context.Context, _ string, target egress.URL) error {
+		probed++
+		if strings.Contains(target.Reveal(), "down") {
+			return errBroken
+		}
+		return nil
+	})
+	o.EntityExists = func(_ context.Context, _, entity string) (bool, error) { return entity != "foreign", nil }
+	var event webhookcfg.Event
+	o.OnEvent = eventInto(&event)
+	st := newRecorder()
+	h := newHandler(t, st, o)
+	for _, tt := range []struct {
+		client string
+		scope  webhookcfg.Scope
+		url    string
+		want   int
+	}{
+		{"acme", webhookcfg.All(), hookURL, 200},
+		{"acme", webhookcfg.Entity("e1"), hookURL, 200},
+		{"acme", webhookcfg.Entity("foreign"), hookURL, 404},
+		{"acme", webhookcfg.Entity("e*"), hookURL, 400},
+		{"acme", webhookcfg.Scope{}, hookURL, 500},
+		{"", webhookcfg.All(), hookURL, 500},
+		{"acme", webhookcfg.All(), "http://10.0.0.1/", 400},
+		{"acme", webhookcfg.All(), "https://down.example.com/", 400},
+		{"acme", webhookcfg.All(), "", 400},
+	} {
+		checked := h.Check(t.Context(), tt.client, tt.scope, tt.url)
+		if event.Status != tt.want || event.Operation != "check" {
+			t.Errorf("%+v: event %+v, want %d", tt, event, tt.want)
+		}
+		if changes := st.take(); len(changes) > 0 {
+			t.Errorf("%+v: changes %q", tt, changes)
+		}
+		if set := h.Set(t.Context(), tt.client, tt.scope, tt.url); fmt.Sprint(set) != fmt.Sprint(checked) {
+			t.Errorf("%+v: check %v, set %v", tt, checked, set)
+		}
+		st.take()
+	}
+	if probed != 6 {
+		t.Errorf("probed %d times", probed)
+	}
+}

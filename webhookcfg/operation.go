@@ -9,7 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The operations, as in [Event]. The last three are for calls from Go only.
+// The operations, as in [Event]. The last four are for calls from Go only.
 const (
 	opSet    = "set"
 	opUnset  = "unset"
@@ -19,6 +19,7 @@ const (
 
 	opNotifications = "notifications"
 	opSendAgain     = "send_again"
+	opCheck         = "check"
 )
 
 // operation is an operation for a client. A request asked for it, or a call from Go.
@@ -95,31 +96,40 @@ func (o *operation) page(ctx context.Context, after string, limit int) (Page, *a
 	return page, nil
 }
 
-// change sets or unsets, as the operation says.
+// change sets or unsets, or only checks a set, as the operation says.
 func (o *operation) change(ctx context.Context, scope Scope) *apiError {
-	if o.event.Operation == opSet {
+	switch o.event.Operation {
+	case opSet:
 		return o.set(ctx, scope)
+	case opCheck:
+		return o.checkSet(ctx, SetChange(o.event.Client, scope, o.url))
+	default:
+		return o.unset(ctx, scope)
 	}
-	return o.unset(ctx, scope)
 }
 
 // set checks the URL before it applies the change, so the store never sees an unchecked one.
 func (o *operation) set(ctx context.Context, scope Scope) *apiError {
-	o.event.Scope = scope
-	if err := o.h.options.Policy.CheckContext(ctx, o.url.Reveal()); err != nil {
-		return policyError(err)
-	}
-	if e := o.checkExists(ctx, scope); e != nil {
-		return e
-	}
 	c := SetChange(o.event.Client, scope, o.url)
-	if e := o.checkChange(ctx, c); e != nil {
-		return e
-	}
-	if e := o.probe(ctx); e != nil {
+	if e := o.checkSet(ctx, c); e != nil {
 		return e
 	}
 	return o.apply(ctx, c)
+}
+
+// checkSet returns why a set isn't possible.
+func (o *operation) checkSet(ctx context.Context, c Change) *apiError {
+	o.event.Scope = c.Scope
+	if err := o.h.options.Policy.CheckContext(ctx, o.url.Reveal()); err != nil {
+		return policyError(err)
+	}
+	if e := o.checkExists(ctx, c.Scope); e != nil {
+		return e
+	}
+	if e := o.checkChange(ctx, c); e != nil {
+		return e
+	}
+	return o.probe(ctx)
 }
 
 func (o *operation) unset(ctx context.Context, scope Scope) *apiError {

@@ -27,6 +27,7 @@ func (s *service) page(h *webhookcfg.Handler) (http.Handler, error) {
 	return portal.New(h, &portal.Options{
 		SignIn:     signIn,
 		Test:       s.sender.Tester(testMessage),
+		Try:        s.sender.Trier(testMessage),
 		SigningKey: deliver.SigningKey(s.keys),
 	})
 }

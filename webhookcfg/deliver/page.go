@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Tester returns [Sender.Test] in the form that the option Test of package portal needs. Each
@@ -17,20 +18,34 @@ import (
 // means that the test couldn't be made. You can use it concurrently.
 func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string) (reason string, err error) {
 	return func(ctx context.Context, client, entity string) (reason string, err error) {
-		m := m
-		m.ID = "test_" + rand.Text()
-		r := s.Test(ctx, client, entity, m)
-		reason = r.Reason.Public()
-		switch {
-		case r.Outcome == Delivered, reason != "":
-			return reason, nil
-		case r.Reason == ReasonBusy, r.Reason == ReasonPaused:
-			return "", &waitError{r.Err, r.Wait}
-		case r.Err != nil:
-			return "", r.Err
-		default:
-			return "", errNoWebhook
-		}
+		return testResult(s.Test(ctx, client, entity, testMessage(m)))
+	}
+}
+
+// Trier returns [Sender.Try] in the form that the option Try of package portal needs. See
+// [Sender.Tester].
+func (s *Sender) Trier(m Message) func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error) {
+	return func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error) {
+		return testResult(s.Try(ctx, client, entity, target, testMessage(m)))
+	}
+}
+
+func testMessage(m Message) Message {
+	m.ID = "test_" + rand.Text()
+	return m
+}
+
+func testResult(r Result) (reason string, err error) {
+	reason = r.Reason.Public()
+	switch {
+	case r.Outcome == Delivered, reason != "":
+		return reason, nil
+	case r.Reason == ReasonBusy, r.Reason == ReasonPaused:
+		return "", &waitError{r.Err, r.Wait}
+	case r.Err != nil:
+		return "", r.Err
+	default:
+		return "", errNoWebhook
 	}
 }
 

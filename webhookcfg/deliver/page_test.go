@@ -54,6 +54,42 @@ func TestTester(t *testing.T) {
 	}
 }
 
+// TestTrier: a test of a URL that isn't set is signed and limited like any other. It's neither
+// stopped nor recorded, and needs no webhook.
+func TestTrier(t *testing.T) {
+	key := deliver.GenerateKey()
+	receiver := delivertest.NewReceiver(t, keyring{key}, "acme")
+	health, err := deliver.NewHealth(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := configured(t, receiver.URL())
+	hook, err := st.Resolve(t.Context(), "acme", "e1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entity := range []string{"", "e1"} {
+		try := newSender(t, st, keyring{key}, &deliver.Options{Health: health}).Trier(deliver.Message{Body: []byte(`{"type":"test"}`)})
+		target := egress.NewURL(receiver.URL() + "/new")
+		if reason, err := try(t.Context(), "acme", entity, target); reason != "" || err != nil {
+			t.Errorf("accepted: got %q, %v", reason, err)
+		}
+		var waiter interface{ RetryAfter() time.Duration }
+		if reason, err := try(t.Context(), "acme", entity, target); reason != "" || !errors.As(err, &waiter) || waiter.RetryAfter() < time.Second {
+			t.Errorf("a moment later: got %q, %v", reason, err)
+		}
+		if reason, err := try(t.Context(), "acme", entity, egress.NewURL("http://10.0.0.1/")); reason != "refused" || err != nil {
+			t.Errorf("against the policy: got %q, %v", reason, err)
+		}
+	}
+	if got := receiver.Received(); len(got) != 2 || !strings.HasPrefix(got[0].ID, "test_") {
+		t.Errorf("received %v", got)
+	}
+	if status, err := health.Status(t.Context(), "acme", "e1", hook); err != nil || status.State != "" {
+		t.Errorf("it was recorded: %+v, %v", status, err)
+	}
+}
+
 // TestSigningKey: the page shows the first key of the webhook that the person looks at. Before
 // there's a webhook, that can be none.
 func TestSigningKey(t *testing.T) {

@@ -208,6 +208,27 @@ func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Res
 	return s.send(ctx, client, entity, m, true)
 }
 
+// Try is [Sender.Test] for a URL that isn't set, with the key that it would have. It's neither
+// stopped nor recorded by a Health.
+func (s *Sender) Try(ctx context.Context, client, entity string, target egress.URL, m Message) Result {
+	trial := *s
+	trial.webhooks, trial.options.Health = only{URL: target}, nil
+	return trial.send(ctx, client, entity, m, true)
+}
+
+// only is a Resolver that knows one webhook.
+type only webhookcfg.Webhook
+
+// Resolve implements [Resolver].
+func (o only) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook(o), nil
+}
+
+// List implements [webhookcfg.Lister].
+func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error) {
+	return webhookcfg.Page{Base: webhookcfg.Webhook(o)}, nil
+}
+
 // send makes an attempt if one may start now, and reports the result.
 func (s *Sender) send(ctx context.Context, client, entity string, m Message, isTest bool) Result {
 	start := time.Now()

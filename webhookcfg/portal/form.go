@@ -13,9 +13,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Again returns the text of a field, if the form was sent to this path.
+// Again returns the text of a field, if the form was sent to this path, or tried.
 func (v *visit) Again(path, field string) string {
-	if v.Path != path {
+	if v.Path != path && !(v.Path == "try" && path == "set") && !(v.Path == "try-all" && path == "all") {
 		return ""
 	}
 	return v.Typed(field)

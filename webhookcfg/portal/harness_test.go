@@ -117,7 +117,7 @@ func (p *person) do(r *http.Request) shown {
 // formFields are the fields of the forms, besides the client.
 var formFields = map[string][]string{
 	"set": {"id", "url"}, "unset": {"id"}, "all": {"url", "confirm"}, "unset-all": {"confirm"}, "test": {"id"},
-	"send-again": {"message"}, "again": {"id", "since"}, "again-all": {"since"},
+	"try": {"id", "url"}, "try-all": {"url", "confirm"}, "send-again": {"message"}, "again": {"id", "since"}, "again-all": {"since"},
 	"sign-in": {"username", "password", "then"},
 }
 

@@ -43,6 +43,9 @@ var hostFunctions = []struct {
 	{"Options.Test", "test", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Test = func(ctx context.Context, _, _ string) (string, error) { return "", fail(ctx) }
 	}, 500, 503, "Send a test"},
+	{"Options.Try", "try", func(f *fixture, fail func(ctx context.Context) error) {
+		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return "", fail(ctx) }
+	}, 500, 503, "Try it"},
 	{"Options.SigningKey", "key", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.SigningKey = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return "", fail(ctx) }
 	}, 500, 503, "Go to the webhooks"},
@@ -108,7 +111,9 @@ func TestHostFails(t *testing.T) {
 				if function.error == 0 && !strings.HasPrefix(name, "panic") || function.name == "DeliveryStatus" && strings.HasSuffix(name, "session") {
 					return // the function can't fail in this way
 				}
-				if function.path == "set" || function.path == "test" {
+				if function.path == "try" {
+					got = p.post("try", "id", "e1", "url", hookURL)
+				} else if function.path == "set" || function.path == "test" {
 					got = p.post(function.path, fieldsOf(function.path, "id", "e1", "url", refusedURL)...)
 				} else {
 					got = p.get(function.path)

@@ -50,6 +50,7 @@ import (
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Options configure [New]. Set either Client or SignIn. The portal calls your functions
@@ -86,6 +87,11 @@ type Options struct {
 	// time.Duration asks the person to wait. Any other error gives 503, and is logged. It's
 	// only called if a webhook is in effect.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
+
+	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
+	// can try a URL before they set it. The portal has called [webhookcfg.Handler.Check] before.
+	// If it's nil, people can't try. Use Trier of a Sender of package deliver.
+	Try func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error)
 
 	// SigningKey returns the key with which a receiver verifies notifications to the webhook in
 	// effect for an entity, or to the base if entity is "". People see it when they ask for it.

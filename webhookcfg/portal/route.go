@@ -44,6 +44,14 @@ func routes() map[string]route {
 			get: page((*visit).all), query: []string{"show"},
 			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"},
 		},
+		"try": {
+			get: page((*visit).entityForm), query: []string{"show", "id", "find", "after"},
+			post: attempt((*visit).try, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
+		},
+		"try-all": {
+			get: page((*visit).all), query: []string{"show"},
+			post: attempt((*visit).tryAll, (*visit).all), form: []string{"client", "again", "url", "confirm"},
+		},
 		"notifications": {get: page((*visit).notifications), query: []string{"id", "state", "after"}},
 		"notification":  {get: page((*visit).notification), query: []string{"message"}},
 		"send-again": {
@@ -132,6 +140,22 @@ func change(make, form func(*visit) error) func(*visit) error {
 		page, location := v.changed()
 		v.leaveNotice(v.Path, page)
 		return v.redirect(location)
+	}
+}
+
+// attempt makes an attempt that changes nothing, and shows the form again, with what came of it.
+func attempt(make, form func(*visit) error) func(*visit) error {
+	return func(v *visit) error {
+		err := v.checkClient()
+		if err == nil {
+			err = make(v)
+		}
+		if err != nil {
+			v.fail(err)
+		} else {
+			v.Done = "done." + v.Path
+		}
+		return page(form)(v)
 	}
 }
 

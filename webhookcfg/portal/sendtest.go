@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // test sends a test to the webhook in effect for an entity, or to the base.
@@ -22,10 +23,45 @@ func (v *visit) test() error {
 	if err != nil {
 		return err
 	}
+	return v.hostTest("Options.Test", hook.URL, func() (string, error) { return v.Options.Test(v.ctx, v.Client, id) })
+}
+
+// try checks and probes a URL that isn't set, and sends a test to it.
+func (v *visit) try() error {
+	scope, err := v.entityScope()
+	if err != nil {
+		return err
+	}
+	return v.tryFor(scope)
+}
+
+// tryAll is try for the base.
+func (v *visit) tryAll() error {
+	if v.Options.OneOnly {
+		return problem{status: http.StatusForbidden, key: "error.all_refused"}
+	}
+	return v.tryFor(webhookcfg.All())
+}
+
+func (v *visit) tryFor(scope webhookcfg.Scope) error {
+	if v.Options.Try == nil {
+		return notFound
+	}
+	if err := v.handler.Check(v.ctx, v.Client, scope, v.typedURL()); err != nil {
+		return err
+	}
+	target := egress.NewURL(v.typedURL())
+	return v.hostTest("Options.Try", target, func() (string, error) {
+		return v.Options.Try(v.ctx, v.Client, scope.Entity(), target)
+	})
+}
+
+// hostTest calls a function of the host that sends a test, and returns why the test failed.
+func (v *visit) hostTest(function string, url egress.URL, call func() (reason string, err error)) error {
 	reason := ""
 	var waiter interface{ RetryAfter() time.Duration }
-	err = v.host("Options.Test", hook.URL, func() (err error) {
-		reason, err = v.Options.Test(v.ctx, v.Client, id)
+	err := v.host(function, url, func() (err error) {
+		reason, err = call()
 		if errors.As(err, &waiter) {
 			return nil
 		}

@@ -77,6 +77,8 @@ var texts = map[string]string{
 	"off":             "Off",
 
 	"test":      "Send a test",
+	"try":       "Try it",
+	"try.what":  "Sends a test to this URL, and changes nothing.",
 	"test.what": "If your server accepts it, stopped deliveries resume.",
 
 	"all.title":      "Default for all entities",
@@ -158,6 +160,8 @@ var texts = map[string]string{
 	"again.last":     "Last time, at %s: %d were sent again.",
 	"again.progress": "Sending again",
 
+	"done.try":        "Your server accepted the test. Nothing was changed: set the webhook now.",
+	"done.try-all":    "Your server accepted the test. Nothing was changed: set the webhook now.",
 	"done.send-again": "It's sent again. Reload the page to see what comes of it.",
 	"done.again":      "They are being sent again. Reload the page to see how it goes on.",
 	"done.again-all":  "They are being sent again. Reload the page to see how it goes on.",
