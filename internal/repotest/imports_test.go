@@ -47,6 +47,20 @@ func TestImportRule(t *testing.T) {
 	}
 }
 
+// TestRequirements: a host gets nothing but x/sync with the core, and can be on the oldest
+// release that is supported.
+func TestRequirements(t *testing.T) {
+	mod := readModFile(t)
+	if mod.Go != "1.26.0" || mod.Toolchain != "" {
+		t.Errorf("go %q, toolchain %q", mod.Go, mod.Toolchain)
+	}
+	for _, require := range mod.Require {
+		if require.Path != "golang.org/x/sync" && require.Path != "github.com/google/go-cmp" {
+			t.Errorf("go.mod requires %s", require.Path)
+		}
+	}
+}
+
 // publicModules returns the directories of the modules that a host can require.
 func publicModules(t *testing.T) (dirs []string) {
 	t.Helper()
