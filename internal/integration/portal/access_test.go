@@ -13,7 +13,7 @@ import (
 )
 
 // paths are the pages for a person who is signed in.
-var paths = []string{"", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "key?id=orders-1", "nothing"}
+var paths = []string{"", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "key?id=orders-1", "notifications", "notifications?state=dropped&id=orders-1", "notifications?after=x", "notification?message=msg_00000000000000000000000000000000", "notification?message=msg_00000000000000000000000000000003", "notification?message=x", "again?id=orders-1", "again-all?since=day", "nothing"}
 
 // axe returns the source of axe-core, which npm installs.
 func axe(t *testing.T) string {
@@ -101,6 +101,15 @@ func TestAccessibility(t *testing.T) {
 		check("entity-error")
 		b.button("Send a test")
 		check("test-error")
+		b.open(url + "entity?id=orders-1")
+		b.fill("url", at)
+		b.button("Try it")
+		b.expect("Nothing was changed")
+		check("try")
+		b.link("Send all again")
+		b.button("Send them again")
+		b.expect("They are being sent again.")
+		check("again-done")
 		b.open(url + "all")
 		b.fill("url", at)
 		b.fill("confirm", "everything")
