@@ -300,6 +300,7 @@ func await(t *testing.T, what string, happened func() bool) {
 // says what happens: /50ms responds after that time, /fail with status 500, and /hang never.
 type receivers struct {
 	*httptest.Server
+	isDown   atomic.Bool // everything under /outage/ responds with status 503
 	mu       sync.Mutex
 	requests map[string]map[string][]request // by client and message
 }
@@ -317,6 +318,10 @@ func newReceivers(t *testing.T) *receivers {
 func (r *receivers) receive(w http.ResponseWriter, req *http.Request) {
 	from := time.Now()
 	_, _ = io.Copy(io.Discard, req.Body)
+	if r.isDown.Load() && strings.HasPrefix(req.URL.Path, "/outage/") {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	switch how := path.Base(req.URL.Path); how {
 	case "hang":
 		<-req.Context().Done()

@@ -25,7 +25,7 @@ func (s settings) queues(t *testing.T, r *report) {
 	if s.shared {
 		engines = append(engines, onPostgreSQL(t))
 	}
-	var shares, repairs, costs, enqueues, rests [][]string
+	var shares, repairs, costs, enqueues, rests, looks [][]string
 	var waits []waitTrial
 	for _, d := range engines {
 		trial := queueTrial{s, t, d}
@@ -33,9 +33,10 @@ func (s settings) queues(t *testing.T, r *report) {
 		enqueues = append(enqueues, trial.enqueues())
 		costs = append(costs, trial.costs()...)
 		rests = append(rests, trial.rest())
+		looks = append(looks, trial.looks())
 		shares = append(shares, trial.shares()...)
 		failing, repaired := trial.repair()
-		repairs = append(repairs, repaired)
+		repairs = append(repairs, repaired, trial.recovery())
 		waits = append(waits, trial.waits(failing)...)
 	}
 	r.section("Queue", fmt.Sprintf(`[Package outbox](../../../webhookcfg/deliver/outbox) with its defaults, but
@@ -44,7 +45,7 @@ client is of another entity. The times of a receiver are how long it takes to re
 slots allow is measured with %[2]d goroutines that post to the same receiver with a bare
 http.Client. Receivers run in this process, and share its CPUs.`, queueTimeout, receiverSlots))
 	r.table([]string{"queue on", "one client's backlog", "time", "what the slots allow", "share", "budget", "requests per message", "budget"}, shares...)
-	r.table([]string{"queue on", "a client's webhook is repaired and set again", "first delivery", "budget", "last delivery", "what the slots allow", "ratio", "budget"}, repairs...)
+	r.table([]string{"queue on", "a client's receiver works again", "first delivery", "budget", "last delivery", "what the slots allow", "ratio", "budget"}, repairs...)
 	var rows [][]string
 	for _, trial := range waits {
 		rows = append(rows, trial.row())
@@ -58,6 +59,7 @@ in a transaction, and then posts it with a bare http.Client and the reference si
 	r.table([]string{"queue on", "CPU time of a notification", "outbox", "reference", "ratio", "budget"}, costs...)
 	r.table([]string{"queue on", "time of a transaction", "with Enqueue", "with the bare INSERT", "ratio", "budget"}, enqueues...)
 	r.table([]string{"queue on", "50 changes a second, from a commit to the delivery: p50", "budget", "p99", "idle process, cores", "budget", "idle process, statements a second", "budget"}, rests...)
+	r.table([]string{"queue on", "Outbox.Stats", "nothing waits", "many wait"}, looks...)
 	if len(engines) > 1 {
 		row := queueTrial{s, t, engines[1]}.kill()
 		r.section("A killed sender", `Two processes send from a queue on PostgreSQL. The one that is sending to all clients is killed.
@@ -95,8 +97,11 @@ func (q queueTrial) slots(webhook string, receiverTime time.Duration) time.Durat
 
 // shares measures how much of a receiver's slots one client's backlog uses.
 func (q queueTrial) shares() (rows [][]string) {
-	n := q.scaled(1000)
-	for _, receiverTime := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+	for _, backlog := range []struct {
+		n    int
+		time time.Duration
+	}{{1000, 10 * time.Millisecond}, {20_000, 10 * time.Millisecond}, {1000, 50 * time.Millisecond}, {1000, 200 * time.Millisecond}} {
+		n, receiverTime := q.scaled(backlog.n), backlog.time
 		receivers := newReceivers(q.t)
 		webhook := fmt.Sprint(receivers.URL, "/", receiverTime)
 		ideal := time.Duration(n) * q.slots(webhook, receiverTime)
@@ -150,9 +155,52 @@ func (q queueTrial) repair() (p99 float64, row []string) {
 	first, last := span(receivers.await(q.t, n, "acme"))
 	stop()
 	return p99, []string{
-		q.d.name, grouped(n) + " waiting", seconds(first.Sub(start)), "≤ 1 s", seconds(last.Sub(start)), seconds(ideal),
+		q.d.name, grouped(n) + " waiting, and its webhook is set again", seconds(first.Sub(start)), "≤ 1 s", seconds(last.Sub(start)), seconds(ideal),
 		precise(last.Sub(start).Seconds() / ideal.Seconds()), "≤ 1.2",
 	}
+}
+
+// recovery measures how long a backlog takes once its receiver works again, and nobody sets
+// anything. A pause that is under way goes on, so the first delivery counts.
+func (q queueTrial) recovery() (row []string) {
+	const receiverTime, outage = 10 * time.Millisecond, 3 * time.Second
+	n, receivers, queue := q.scaled(20_000), newReceivers(q.t), newQueue(q.t, q.d)
+	webhook := fmt.Sprint(receivers.URL, "/outage/", receiverTime)
+	ideal := time.Duration(n) * q.slots(webhook, receiverTime)
+	receivers.isDown.Store(true)
+	queue.set("acme", webhookcfg.All(), webhook)
+	queue.fill(n, "acme")
+	stop := queue.run()
+	time.Sleep(outage)
+	receivers.isDown.Store(false)
+	start := time.Now()
+	// Those that failed wait for their retry.
+	requests := receivers.await(q.t, n-2*receiverSlots, "acme")
+	first, last := span(requests)
+	stop()
+	return []string{
+		q.d.name, grouped(n) + " waiting, and its pause of 5 s ends", seconds(first.Sub(start)), "≤ 5 s", seconds(last.Sub(first)), seconds(ideal),
+		precise(last.Sub(first).Seconds() / ideal.Seconds()), "≤ 1.2",
+	}
+}
+
+// looks measures how long Stats takes.
+func (q queueTrial) looks() []string {
+	queue, n := newQueue(q.t, q.d), q.scaled(100_000)
+	clients := names("client", max(n/100, 1))
+	once := func() string {
+		start := time.Now()
+		for range q.rounds {
+			if _, err := queue.box.Stats(q.t.Context()); err != nil {
+				q.t.Fatal(err)
+			}
+		}
+		return inMilliseconds(time.Since(start)/time.Duration(q.rounds)) + " ms"
+	}
+	idle := once()
+	queue.fill(n/2, "acme")
+	queue.fill(max(n/2/len(clients), 1), clients...)
+	return []string{q.d.name, fmt.Sprintf("%s for %s clients, half of them for one", grouped(n), grouped(len(clients)+1)), idle, once()}
 }
 
 // probe makes changes for small clients, and returns the 99th percentile of the times from a

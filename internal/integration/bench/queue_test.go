@@ -24,8 +24,8 @@ func TestQueues(t *testing.T) {
 	s := settings{rounds: 2, turn: 20 * time.Millisecond, records: 1000, loaded: 1000}
 	r := newReport(s)
 	s.queues(t, r)
-	if rows := strings.Count(r.text.String(), "\n| SQLite |"); rows != 11 {
-		t.Errorf("the report has %d rows for SQLite, want 11", rows)
+	if rows := strings.Count(r.text.String(), "\n| SQLite |"); rows != 14 {
+		t.Errorf("the report has %d rows for SQLite, want 14", rows)
 	}
 	if err := r.write(t.TempDir()); err != nil {
 		t.Error(err)
