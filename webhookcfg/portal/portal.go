@@ -1,16 +1,16 @@
 // Package portal gives your clients a page for their webhooks. In a browser, people see which
-// webhooks are in effect and how deliveries go. They can change webhooks and send a test. The
-// pages need no script.
+// webhooks are in effect and how deliveries go, change them, and send a test. The pages need
+// no script.
 //
 //	pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{}})
 //	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
 //
-// You can let people sign in with a client's id and secret, as above and in the example. If
-// your service has sessions of its own, set [Options.Client] instead of [Options.SignIn].
+// Here, and in the example, people sign in with a client's id and secret. If your service has
+// sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
-// You should serve the portal over https. Over http, browsers keep its cookies only on
-// localhost: people can't sign in with SignIn, and pages don't confirm changes. Your proxies
-// must pass on the field Host then, or forms look as if another site had sent them.
+// You should serve the portal over https, because over http browsers keep its cookies only on
+// localhost: people can't sign in with SignIn, and pages don't confirm changes. Over http your
+// proxies must also pass on the field Host, or forms look as if another site had sent them.
 //
 // # Safety
 //
@@ -19,8 +19,8 @@
 // called [webhookcfg.ContextWithActor]. A form has to arrive within Timeout of the handler's
 // options, and be no larger than BodyLimit.
 //
-// A form only works for the client that it was made for. If the person changes the account in
-// another tab, they get the form again, with what they typed. A form with other fields than the
+// A form only works for the client that it was made for. People who change the account in
+// another tab get the form again, with what they typed. A form with other fields than the
 // page's own, or with a query, is refused, because its sender may have meant something else.
 //
 // If one of your functions fails or panics, the person reads a sentence, and Logger of the
