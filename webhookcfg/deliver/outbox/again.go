@@ -199,7 +199,7 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 	}
 	var sent int64
 	if len(all) > 0 {
-		if sent, err = exec(ctx, tx, t.compile(sentAgain+` WHERE state = @state AND seq IN (`+strings.Join(all, ",")+`)`), v); err != nil {
+		if sent, err = exec(ctx, tx, t.compile(sentAgain+` WHERE `+isOneOf(all)), v); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -17,6 +18,14 @@ type engine struct {
 	// insertOnce and onConflict make an INSERT do nothing if the row exists. insertOnce
 	// starts the statement.
 	insertOnce, onConflict string
+
+	// clients starts a SELECT from f, the next @limit clients after @after with notifications
+	// in @state. What waits for each doesn't count.
+	clients string
+
+	// compared is a condition for notifications at or after a position. COMPARED stands for >=
+	// or >.
+	compared string
 
 	// lockRows ends a SELECT that locks rows, and leaves out those that others have locked.
 	lockRows string
@@ -40,9 +49,30 @@ const (
 	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w, json_extract(value, '$.h') AS h`
 )
 
+const (
+	// steppedClients steps through the clients by their index.
+	steppedClients = `
+WITH RECURSIVE f (client, n) AS (
+  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = @state AND client > @after ORDER BY client LIMIT 1) q
+  UNION ALL
+  SELECT (SELECT m.client FROM {message} m WHERE m.state = @state AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
+  FROM f WHERE f.client IS NOT NULL AND n < @limit
+)`
+	// groupedClients does so on databases that would read all rows at each step, but know a
+	// loose index scan.
+	groupedClients = `
+WITH f AS (
+  SELECT client FROM {message} WHERE state = @state AND client > @after GROUP BY state, client ORDER BY state, client LIMIT @limit
+)`
+
+	comparedPair = `(due, seq) COMPARED (@due, @seq)`
+	// comparedEach is for databases that use no index to compare pairs.
+	comparedEach = `(due > @due OR due = @due AND seq COMPARED @seq)`
+)
+
 var engines = []*engine{
 	{
-		Engine: dialect.PostgreSQL, file: "schema/postgresql.sql",
+		Engine: dialect.PostgreSQL, clients: steppedClients, compared: comparedPair, file: "schema/postgresql.sql",
 		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
 		lockRows: ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
@@ -52,14 +82,14 @@ FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, s smallint, a
 		lock:      `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
 	},
 	{
-		Engine: dialect.SQLite, file: "schema/sqlite.sql",
+		Engine: dialect.SQLite, clients: steppedClients, compared: comparedPair, file: "schema/sqlite.sql",
 		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
 		outcomes: `
 UPDATE {message} SET ` + setOutcome + `, history = substr(history || v.h, -` + maxHistory + `)
 FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,
 	},
 	{
-		Engine: dialect.MySQL, file: "schema/mysql.sql",
+		Engine: dialect.MySQL, clients: groupedClients, compared: comparedEach, file: "schema/mysql.sql",
 		insertOnce: `INSERT IGNORE`,
 		lockRows:   ` FOR UPDATE SKIP LOCKED`,
 		outcomes: `
@@ -69,6 +99,12 @@ SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = 
   due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r, history = RIGHT(CONCAT(history, v.h), ` + maxHistory + `)` + stillWaits,
 	},
 }
+
+// from is a condition for notifications at or after the position @due and @seq.
+func (e *engine) from() string { return strings.Replace(e.compared, "COMPARED", ">=", 1) }
+
+// after is a condition for notifications after the position @due and @seq.
+func (e *engine) after() string { return strings.Replace(e.compared, "COMPARED", ">", 1) }
 
 func engineOf(d sqlstore.Dialect) (*engine, error) {
 	for _, known := range engines {

@@ -71,8 +71,7 @@ type cursor struct {
 }
 
 const listEntries = `
-SELECT client, entity, id, enqueued, due, attempts, status, reason, seq FROM {message}
-WHERE state = @state AND client = @client AND (due, seq) > (@due, @seq) ORDER BY due, seq LIMIT @limit`
+SELECT client, entity, id, enqueued, due, attempts, status, reason, seq FROM {message} WHERE state = @state AND client = @client AND `
 
 const listNextClient = `
 SELECT client FROM {message} WHERE state = @state AND client > @client ORDER BY client LIMIT 1`
@@ -115,7 +114,7 @@ func (s State) parts() []int {
 }
 
 func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err error) {
-	entries := t.compile(listEntries)
+	entries := t.compile(listEntries + t.engine.after() + ` ORDER BY due, seq LIMIT @limit`)
 	next := t.compile(listNextClient)
 	for parts := q.State.parts(); at.Part < len(parts); at = (cursor{Part: at.Part + 1, Client: []byte(q.Client), Due: -1}) {
 		for {

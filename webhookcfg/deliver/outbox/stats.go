@@ -186,15 +186,8 @@ const (
   {now} - (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.due > 0 ORDER BY m.due, m.seq LIMIT 1),
   CASE WHEN COALESCE(l.pauses, '') = '' THEN 0 ELSE 1 END`
 
-	// waitingClients steps through the clients by their index, so what waits for each doesn't
-	// count.
+	// waitingClients comes after the clients with notifications in a state.
 	waitingClients = `
-WITH RECURSIVE f (client, n) AS (
-  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = @state AND client > @after ORDER BY client LIMIT 1) q
-  UNION ALL
-  SELECT (SELECT m.client FROM {message} m WHERE m.state = @state AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
-  FROM f WHERE f.client IS NOT NULL AND n < @limit
-)
 SELECT f.client,` + firstDue + `
 FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDER BY f.client`
 
@@ -258,7 +251,7 @@ func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 
 // overdueAll adds how long notifications in a state have been due, for each client.
 func (t *tables) overdueAll(ctx context.Context, state int, late map[string]Overdue) error {
-	s := t.compile(waitingClients)
+	s := t.compile(t.engine.clients + waitingClients)
 	after := []byte{}
 	for range clientPages {
 		n := 0

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -35,15 +36,8 @@ const (
 	insertMessage = ` INTO {message} (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body)
 VALUES (@client, @entity, @id, 0, 0, {now}, 0, 0, 0, '', @type, @body)`
 
-	// poll steps through the clients with fresh notifications by their index, so a client's
-	// burst costs as much as one notification.
+	// pollLines comes after the clients with fresh notifications.
 	pollLines = `
-WITH RECURSIVE f (client, n) AS (
-  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = 0 AND client > @after ORDER BY client LIMIT 1) first
-  UNION ALL
-  SELECT (SELECT m.client FROM {message} m WHERE m.state = 0 AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
-  FROM f WHERE f.client IS NOT NULL AND n < @limit
-)
 SELECT 1, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @limit) due
 UNION ALL
 SELECT 2, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
@@ -75,12 +69,11 @@ WHERE id = @me AND beat >= @stored` + spec.untilIdle),
 		retire:    c(`DELETE FROM {process} WHERE id = @me`),
 		unchanged: c(`SELECT id FROM {process} WHERE id = @id AND beat = @beat` + spec.lockRows),
 		orphans:   c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
-		poll:      c(pollLines),
+		poll:      c(strings.ReplaceAll(spec.clients, "@state", "0") + pollLines),
 		fresh:     c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
-		waiting: c(`SELECT ` + columns + `client = @client AND state = 1 AND (due, seq) >= (@due, @seq)
-ORDER BY due, seq LIMIT @limit`),
-		body:     c(`SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`),
-		outcomes: c(spec.outcomes),
+		waiting:   c(`SELECT ` + columns + `client = @client AND state = 1 AND ` + spec.from() + ` ORDER BY due, seq LIMIT @limit`),
+		body:      c(`SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`),
+		outcomes:  c(spec.outcomes),
 		giveBack: c(`UPDATE {line} SET owner = 0, due = CASE WHEN due = 0 THEN 0 ELSE {now} + @due END, pauses = @pauses
 WHERE client = @client AND owner = @me`),
 		awake:      c(`UPDATE {line} SET due = @never WHERE client = @client AND owner = @me`),
