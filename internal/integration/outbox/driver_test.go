@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // wire is a connector whose calls of the database can fail.
@@ -110,6 +112,9 @@ func (c *wireConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx drive
 }
 
 func (c *wireConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Result, err error) {
+	if c.prepares(args) {
+		return nil, driver.ErrSkip
+	}
 	query = c.wire.text(query)
 	return c.exec(query, args, func() (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
@@ -127,6 +132,9 @@ func (c *wireConn) exec(query string, args []driver.NamedValue, do func() (drive
 }
 
 func (c *wireConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.prepares(args) {
+		return nil, driver.ErrSkip
+	}
 	query = c.wire.text(query)
 	return c.query(query, args, func() (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
@@ -144,6 +152,12 @@ func (c *wireConn) query(query string, args []driver.NamedValue, do func() (driv
 		_ = r.Close()
 	}
 	return r, err
+}
+
+// prepares reports whether the driver wants a statement to be prepared first.
+func (c *wireConn) prepares(args []driver.NamedValue) bool {
+	_, ok := c.wire.driver.(*mysql.MySQLDriver)
+	return ok && len(args) > 0
 }
 
 // PrepareContext is for drivers that prepare what has arguments.
