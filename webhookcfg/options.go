@@ -85,10 +85,12 @@ type Options struct {
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
 	// CheckChange lets you refuse a change for a reason of your own, such as the client's plan:
-	// return one of Refusals, or an error that wraps one (403). The handler calls it for each
-	// set and unset, before it probes the URL and before the store sees the change. A set has a
-	// URL and an unset has none, and the Time of the change isn't known yet. Any other error
-	// gets 503.
+	// return one of Refusals, or an error that wraps one (403). Any other error gets 503.
+	//
+	// The handler calls it for each set and unset, before it probes the URL and before the
+	// store sees the change. A set has a URL and an unset has none, and the Time isn't known
+	// yet. A call doesn't mean that the change is made: the probe or the store can still fail,
+	// and [Handler.Check] makes no change at all.
 	CheckChange func(ctx context.Context, c Change) error
 
 	// Refusals are all that CheckChange and the store can return. A [Refusal] that isn't

@@ -132,6 +132,25 @@ func TestRefusedReads(t *testing.T) {
 	}
 }
 
+// TestRefusedCheck: a check of a set is refused like the set.
+func TestRefusedCheck(t *testing.T) {
+	o := refusing()
+	o.CheckChange = func(_ context.Context, c webhookcfg.Change) error {
+		if c.Scope.IsAll() {
+			return overLimit
+		}
+		return nil
+	}
+	h := newHandler(t, newRecorder(), o)
+	if err := h.Check(t.Context(), "acme", webhookcfg.Entity("e1"), hookURL); err != nil {
+		t.Error(err)
+	}
+	e, ok := errors.AsType[*webhookcfg.Error](h.Check(t.Context(), "acme", webhookcfg.All(), hookURL))
+	if !ok || e.Status != http.StatusForbidden || e.Code != overLimit.Code {
+		t.Errorf("got %v", e)
+	}
+}
+
 // TestCheckChangeOrder: the host is asked about changes that pass all other checks, but before
 // the probe calls anybody.
 func TestCheckChangeOrder(t *testing.T) {
