@@ -96,9 +96,8 @@ func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, 
 // SalvageFile copies the intact changes of a damaged file to the new file fresh, and reports
 // everything that it left out. Try it when you have no backup. The damaged file must not be
 // open, and SalvageFile never changes it. It can have lost its header, its end or any blocks,
-// and blocks can be repeated. If a block is out of place, changes that are older than those
-// before them are left out. A file written by a newer version is refused. If the system can't
-// read through the file, copy it to a working disk first.
+// and blocks can be repeated or out of place. A file written by a newer version is refused.
+// If the system can't read through the file, copy it to a working disk first.
 //
 // A lost change is undone: the entity gets its previous webhook back, even if the lost change
 // had removed it. If the lost change was for all entities of a client, this happens to all of

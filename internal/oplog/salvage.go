@@ -8,6 +8,9 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"math"
+	"slices"
+	"sort"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -50,11 +53,14 @@ func Salvage(ctx context.Context, from FS, name string, to FS, fresh string, sta
 		return 0, 0, err
 	}
 	defer s.file.Close()
-	if changes, err = s.into(ctx, state); err != nil {
+	if err := s.find(ctx); err != nil {
 		return s.size, 0, err
 	}
-	if changes == 0 && s.covered == 0 {
+	if len(s.runs) == 0 && s.covered == 0 {
 		return s.size, 0, fmt.Errorf("%w: %s has neither a header nor an intact change: restore a backup", ErrDamaged, name)
+	}
+	if changes, err = s.into(ctx, state); err != nil {
+		return s.size, 0, err
 	}
 	err = writeCopy(ctx, to, fresh, logger, func(w *rewriter) error {
 		for c := range state.Snapshot() {
@@ -82,6 +88,29 @@ type salvage struct {
 	headerLen int64
 	// lost is called for each region that isn't intact, or isn't in its place.
 	lost func(Region)
+	// runs are the intact parts of the file, in order.
+	runs []salvageRun
+}
+
+// salvageRun is a sequence of records that are still next to each other, as they were
+// written.
+type salvageRun struct {
+	Region
+	// first and last are the "synced" of the first and the last record.
+	first, last int64
+	// shift is how far the batches are from where they were written. It isn't known before a
+	// second batch is in the run.
+	shift      int64
+	knowsShift bool
+
+	// weight is the length of the longest sequence of runs that ends with this one. before is
+	// the index of the run in front of it, or -1 if there is none.
+	weight int64
+	before int
+	// isTrusted reports that the run is in the longest sequence of all. next is the first
+	// "synced" of the next trusted run.
+	isTrusted bool
+	next      int64
 }
 
 // newSalvage opens the log name, which must not be open. The header can be damaged, but it's
@@ -105,11 +134,8 @@ func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*
 	return s, nil
 }
 
-// into applies the intact changes and returns their number. If a disk or a copy put lines
-// into another place, it leaves out those that are older than the ones before, and those that
-// it has already read in the same batch. Applied twice, a change for all entities would drop
-// what followed it.
-func (s *salvage) into(ctx context.Context, state State) (changes int, err error) {
+// find finds the runs, and reports the gaps between them.
+func (s *salvage) find(ctx context.Context) error {
 	var start int64
 	line := 1
 	if s.covered > 0 && s.size >= s.headerLen {
@@ -117,22 +143,9 @@ func (s *salvage) into(ctx context.Context, state State) (changes int, err error
 	}
 	gap := Region{Line: line, Offset: start}
 	isBlank := true
-	var synced int64                                    // of the last change
-	seed, seen := maphash.MakeSeed(), map[uint64]bool{} // the lines of its batch
 	reading := newProgress(s.logger, s.name, s.size)
-	part := make([]webhookcfg.Change, 0, chunkSize)
-	flush := func() {
-		state.ApplyAll(part)
-		reading.add(len(part), gap.Offset)
-		part = part[:0]
-	}
-	err = s.scan(ctx, Region{line, start, s.size - start}, func(p filePiece) {
-		line := maphash.Bytes(seed, p.text)
-		if p.isRecord && p.rec.synced > synced {
-			synced = p.rec.synced
-			clear(seen)
-		}
-		if !p.isRecord || p.rec.synced < synced || seen[line] {
+	err := s.scan(ctx, Region{line, start, s.size - start}, func(p filePiece) {
+		if !p.isRecord {
 			gap.Length += p.Length
 			isBlank = isBlank && len(trimBlank(p.text)) == 0
 			return
@@ -141,15 +154,12 @@ func (s *salvage) into(ctx context.Context, state State) (changes int, err error
 			s.lost(gap)
 		}
 		gap, isBlank = Region{Line: p.Line + 1, Offset: p.Offset + p.Length}, true
-		seen[line] = true
-		if part = append(part, p.rec.change); len(part) == cap(part) {
-			flush()
-		}
+		s.add(p)
+		reading.add(1, gap.Offset)
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	flush()
 	// Blanks after the last record were preallocated, unless the header covers them.
 	if gap.Length > 0 && !(isBlank && gap.Offset >= s.covered) {
 		s.lost(gap)
@@ -157,8 +167,111 @@ func (s *salvage) into(ctx context.Context, state State) (changes int, err error
 	if missing := s.covered - s.size; missing > 0 {
 		s.lost(Region{Line: gap.Line, Offset: s.size, Length: missing})
 	}
-	reading.done("intact changes read")
-	return reading.records, nil
+	return nil
+}
+
+// add adds a record to the last run, or starts another one.
+func (s *salvage) add(p filePiece) {
+	synced, shift := p.rec.synced, p.Offset-p.rec.synced
+	if n := len(s.runs); n > 0 {
+		r := &s.runs[n-1]
+		isNext := r.Offset+r.Length == p.Offset
+		switch {
+		case isNext && synced == r.last:
+			r.Length += p.Length
+			return
+		case isNext && synced > r.last && (!r.knowsShift || shift == r.shift):
+			r.Length += p.Length
+			r.last, r.shift, r.knowsShift = synced, shift, true
+			return
+		}
+	}
+	s.runs = append(s.runs, salvageRun{Region: p.Region, first: synced, last: synced})
+}
+
+// trust finds the longest sequence of runs in which "synced" doesn't decrease. If a disk or a
+// copy put a block into the wrong place, its records are older or newer than those around it.
+func (s *salvage) trust() {
+	// ends has the indexes of runs that can end a sequence, in the order of both their last
+	// "synced" and their weight.
+	var ends []int
+	for i := range s.runs {
+		r := &s.runs[i]
+		r.weight, r.before = r.Length, -1
+		at := sort.Search(len(ends), func(e int) bool { return s.runs[ends[e]].last > r.first })
+		if at > 0 {
+			r.before = ends[at-1]
+			r.weight += s.runs[r.before].weight
+		}
+		from := sort.Search(len(ends), func(e int) bool { return s.runs[ends[e]].last >= r.last })
+		if from > 0 && s.runs[ends[from-1]].weight >= r.weight {
+			continue
+		}
+		to := from
+		for to < len(ends) && s.runs[ends[to]].weight <= r.weight {
+			to++
+		}
+		ends = slices.Replace(ends, from, to, i)
+	}
+	i, next := -1, int64(math.MaxInt64)
+	if len(ends) > 0 {
+		i = ends[len(ends)-1]
+	}
+	for n := len(s.runs) - 1; n >= 0; n-- {
+		r := &s.runs[n]
+		r.next = next
+		if n == i {
+			i, next, r.isTrusted = r.before, r.first, true
+		}
+	}
+}
+
+// into applies the changes of the runs and returns their number. From a run that isn't
+// trusted, it only takes changes that fit between the trusted runs around it. A line can also
+// be a copy of one in the same batch, at the end of the trusted run before. Then it counts
+// once.
+func (s *salvage) into(ctx context.Context, state State) (changes int, err error) {
+	s.trust()
+	applied, seed, seen := int64(0), maphash.MakeSeed(), map[uint64]bool{}
+	applying := newProgress(s.logger, s.name, s.size)
+	part := make([]webhookcfg.Change, 0, chunkSize)
+	flush := func(end int64) {
+		state.ApplyAll(part)
+		applying.add(len(part), end)
+		part = part[:0]
+	}
+	for _, r := range s.runs {
+		var lines []uint64 // of the last batch
+		err := s.scan(ctx, r.Region, func(p filePiece) {
+			synced := p.rec.synced
+			switch {
+			case !p.isRecord:
+				return
+			case !r.isTrusted && (synced <= applied || synced >= r.next),
+				synced == r.first && len(seen) > 0 && seen[maphash.Bytes(seed, p.text)]:
+				s.lost(p.Region)
+				return
+			case r.isTrusted && synced == r.last && synced == r.next:
+				lines = append(lines, maphash.Bytes(seed, p.text))
+			}
+			applied = synced
+			if part = append(part, p.rec.change); len(part) == cap(part) {
+				flush(p.Offset)
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+		if r.isTrusted && r.first != r.last {
+			clear(seen)
+		}
+		for _, line := range lines {
+			seen[line] = true
+		}
+	}
+	flush(s.size)
+	applying.done("intact changes read")
+	return applying.records, nil
 }
 
 // filePiece is an intact record, or other bytes.

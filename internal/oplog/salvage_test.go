@@ -131,6 +131,11 @@ func TestSalvageOfDamagedBlocks(t *testing.T) {
 	zeros := make([]byte, len(part(5, 7)))
 	garbage := bytes.Repeat([]byte("garbage "), 400<<10)
 	starts := bytes.Repeat([]byte(`{"op":"`), 300<<10)
+	stale := newImage(t)
+	for i := range 40 {
+		stale.batch(at(i, set("acme", fmt.Sprint("e", i%7), "https://stale.example/")))
+	}
+	future := stale.content[stale.ends[36]:stale.ends[38]]
 	for name, test := range map[string]struct {
 		content []byte
 		lost    []int
@@ -156,11 +161,12 @@ func TestSalvageOfDamagedBlocks(t *testing.T) {
 		"a deleted line":               {slices.Concat(header, part(0, 5), part(6, 20)), []int{5}},
 		"deleted bytes":                {slices.Concat(m.content[:m.ends[5]+7], m.content[m.ends[5]+20:]), []int{5}},
 		"a repeated block":             {slices.Concat(header, part(0, 8), part(3, 8), part(8, 20)), nil},
-		"an early copy of a block":     {slices.Concat(header, part(0, 2), part(12, 14), part(2, 20)), []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+		"an early copy of a block":     {slices.Concat(header, part(0, 2), part(12, 14), part(2, 20)), nil},
 		"a late copy of a block":       {slices.Concat(m.content, part(3, 8)), nil},
 		"an old block in a new place":  {slices.Concat(header, part(0, 12), part(3, 6), part(15, 20)), []int{12, 13, 14}},
-		"a new block in an old place":  {slices.Concat(header, part(0, 2), part(16, 18), part(4, 20)), []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-		"a small block moved up":       {slices.Concat(header, part(0, 3), part(8, 9), part(3, 8), part(9, 20)), []int{3, 4, 5, 6, 7}},
+		"a new block in an old place":  {slices.Concat(header, part(0, 2), part(16, 18), part(4, 20)), []int{2, 3}},
+		"a block of a former file":     {slices.Concat(header, part(0, 10), future, part(12, 20)), []int{10, 11}},
+		"a small block moved up":       {slices.Concat(header, part(0, 3), part(8, 9), part(3, 8), part(9, 20)), []int{8}},
 		"a file in itself":             {slices.Concat(m.content, m.content), nil},
 		"every other line deleted":     {slices.Concat(header, part(0, 1), part(2, 3), part(4, 5), part(6, 7)), []int{1, 3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}},
 		"only its last line":           {part(19, 20), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}},
