@@ -81,11 +81,17 @@ func (d *drain) next(now time.Time) *message {
 	return d.line.next(now)
 }
 
-// write hands outcomes over to the process, with the line locked.
-func (d *drain) write(outcomes []outcome) {
-	for _, o := range outcomes {
-		d.process.add(pending{outcome: o, drain: d})
+// mark hands notifications over to be written as seen, with the line locked.
+func (d *drain) mark(seen []outcome) {
+	if len(seen) == 0 {
+		return
 	}
+	all := make([]pending, len(seen))
+	for i, o := range seen {
+		all[i] = pending{outcome: o, drain: d}
+	}
+	d.line.marking += len(all)
+	d.process.mark(all)
 }
 
 // rest decides what to do while nothing can be started or read. It returns when to go on, or
@@ -98,7 +104,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 	if p.isLost() || d.returned || d.stopped && p.isStopping() {
 		return at, true
 	}
-	d.write(l.late(now))
+	d.mark(l.late(now))
 	d.save(now)
 	if now.Sub(d.claimed) > slice && p.isScarce() {
 		d.stopped = true
@@ -191,7 +197,7 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 		return nil
 	}
 	o, end := p.outcomeOf(client, m, r, now)
-	d.write(d.line.ended(m, end == nil, now))
+	d.mark(d.line.ended(m, end == nil, now))
 	if r.Outcome == deliver.Failed || r.Status != 0 {
 		d.line.observe(p.receiver(client, hostport), now)
 	}

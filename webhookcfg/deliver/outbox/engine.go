@@ -45,7 +45,7 @@ const (
 	maxHistory = `480`
 
 	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
-	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.state < 2`
+	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.state < CASE WHEN v.s = 1 AND v.d = 0 THEN 1 ELSE 2 END`
 	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w, json_extract(value, '$.h') AS h`
 )
 

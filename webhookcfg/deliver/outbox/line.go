@@ -42,7 +42,8 @@ type line struct {
 	ahead   time.Time // until then, retries needn't be due if their webhook was set since
 	stuck   *receiver // had no room for a fresh one
 	unseen  int       // fresh ones in memory
-	parking int       // of them, those that wait to be written as seen
+	marking int       // written as seen soon, unless something else became of them
+	parking int       // of the unseen, those that wait to be written as seen
 
 	settled map[int64]bool // written since the read under way started; nil if there's none
 }
@@ -139,6 +140,9 @@ func (l *line) ended(m *message, retries bool, now time.Time) (seen []outcome) {
 
 // isIdle reports whether nothing is under way or being written.
 func (l *line) isIdle() bool {
+	if l.marking > 0 {
+		return false
+	}
 	for _, m := range l.held {
 		if m.state != queued {
 			return false
@@ -150,6 +154,9 @@ func (l *line) isIdle() bool {
 // written reacts to outcomes that were written.
 func (l *line) written(outcomes []outcome, now time.Time) {
 	for _, o := range outcomes {
+		if o.isSeen() {
+			l.marking--
+		}
 		m := l.held[o.Seq]
 		if m == nil {
 			continue

@@ -300,7 +300,7 @@ func (s *session) write(ctx context.Context, me *identity, _ time.Duration, b ba
 		}
 		once[o.Seq] = true
 		m := s.messages[o.Seq]
-		if m == nil || m.state > stateWaiting {
+		if m == nil || m.state > stateWaiting || o.isSeen() && m.state != stateFresh {
 			continue
 		}
 		if o.Attempts > m.attempts {

@@ -101,6 +101,64 @@ func TestWriterBoundsBacklogs(t *testing.T) {
 	})
 }
 
+// TestPollsLeaveTime: polls take a ninth of the time at most, also if they take long and always find
+// something, since SQLite's other readers wait meanwhile.
+func TestPollsLeaveTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.db.takes = 50 * time.Millisecond
+		w.set("a", "", w.host(1, &peer{}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		for i := range 600 {
+			w.db.enqueue("a", "e", fmt.Sprint("m", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := w.db.counted()["poll"]; n > 60_000/50/9+1 {
+			t.Errorf("%d polls in a minute, want %d", n, 60_000/50/9)
+		}
+	})
+}
+
+// TestMarksWait: what is only marked as seen waits for outcomes, and then overwrites none.
+func TestMarksWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := newProcess(newOutbox(&session{memory: w.db}, nil, Options{}))
+		w.db.processes[p.id] = 0
+		d := &drain{process: p, line: newLine("a", 16, EachEntity), kick: make(chan struct{}, 1)}
+		for i := range 300 {
+			w.db.enqueue("a", "e", fmt.Sprint("m", i))
+		}
+		d.mu.Lock()
+		for seq := range int64(300) {
+			d.mark([]outcome{{Seq: seq + 1, State: stateWaiting}})
+		}
+		d.mu.Unlock()
+		if d.line.isIdle() {
+			t.Error("the line may be given back before its notifications are marked")
+		}
+		p.add(pending{outcome: outcome{Seq: 300, State: stateWaiting, Attempts: 1, Delay: time.Hour.Microseconds()}, drain: d})
+		if more, err := p.flush(t.Context()); more || err != nil {
+			t.Fatalf("more to write: %v, %v", more, err)
+		}
+		if m := w.db.messages[300]; m.attempts != 1 {
+			t.Error("the outcome waits for the marks")
+		}
+		for range 20 {
+			if _, err := p.flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m := w.db.messages[300]; m.attempts != 1 || m.due.IsZero() {
+			t.Errorf("the retry is due at %v after %d attempts", m.due, m.attempts)
+		}
+		if _, seen := p.unwritten(); seen > 0 || !d.line.isIdle() {
+			t.Errorf("%d wait to be marked", seen)
+		}
+	})
+}
+
 // TestPausesAreWrittenTogether: a client with many receivers that fail makes one write of its
 // pauses a second, and not one for each failure.
 func TestPausesAreWrittenTogether(t *testing.T) {

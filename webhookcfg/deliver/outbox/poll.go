@@ -14,6 +14,9 @@ const (
 	// expectFor is how long a process looks often after an Enqueue.
 	expectFor = 100 * time.Millisecond
 	pollLimit = 200
+	// pollShare bounds the time that polls take, also if many clients have a backlog: it rests
+	// that many times as long.
+	pollShare = 8
 )
 
 // found is the result of a poll.
@@ -52,7 +55,7 @@ func (p *process) hint(clients []string) {
 func (p *process) look(polling, work context.Context) {
 	after := ""
 	lastFound := time.Now()
-	next := time.Now()
+	var next, rested time.Time
 	for {
 		timer := time.NewTimer(time.Until(next))
 		hinted, expects := false, false
@@ -71,9 +74,10 @@ func (p *process) look(polling, work context.Context) {
 			if !wait(polling, minPoll/2) {
 				return
 			}
-			if _, ok := p.expects(time.Now()); !ok {
-				continue // it has been committed, and we were told
+			if _, ok := p.expects(time.Now()); ok && rested.Before(next) {
+				next = rested
 			}
+			continue // otherwise it has been committed, and we were told
 		}
 		if !p.mayStart() {
 			next = time.Now().Add(maxPoll)
@@ -83,7 +87,9 @@ func (p *process) look(polling, work context.Context) {
 			p.claim(polling, work, p.takeHints())
 			continue
 		}
+		start := time.Now()
 		f, err := p.queue.poll(polling, p.id, after, pollLimit)
+		took := time.Since(start)
 		if err != nil {
 			p.warn(polling, "can't look for notifications", err)
 			next, after = time.Now().Add(jitter(time.Second)), ""
@@ -106,8 +112,9 @@ func (p *process) look(polling, work context.Context) {
 		if news {
 			lastFound = now
 		}
+		rested = now.Add(pollShare * took)
 		if f.more {
-			next = now
+			next = rested
 			continue
 		}
 		quiet := now.Sub(lastFound)
@@ -115,6 +122,9 @@ func (p *process) look(polling, work context.Context) {
 			quiet = min(quiet, ago)
 		}
 		next = now.Add(min(max(quiet/8, minPoll), maxPoll))
+		if next.Before(rested) {
+			next = rested
+		}
 	}
 }
 

@@ -31,18 +31,20 @@ type process struct {
 	expired   chan struct{}      // closed when the lease is lost
 	sightings map[int64]sighting // of other processes, by those who look
 
-	mu       sync.Mutex
-	lines    map[string]*drain
-	active   int       // lines with work
-	valid    time.Time // no attempt starts after
-	lost     bool
-	hinted   map[string]bool
-	scarce   bool // others wait for a turn
-	outcomes []pending
-	updates  []lineUpdate
-	stopping bool
-	hints    chan struct{} // has an element after a hint
-	written  chan struct{} // has an element if there's something to write
+	mu        sync.Mutex
+	lines     map[string]*drain
+	active    int       // lines with work
+	valid     time.Time // no attempt starts after
+	lost      bool
+	hinted    map[string]bool
+	scarce    bool // others wait for a turn
+	outcomes  []pending
+	seen      []pending // to be written as seen, as many at a time as seenLimit
+	seenLimit int
+	updates   []lineUpdate
+	stopping  bool
+	hints     chan struct{} // has an element after a hint
+	written   chan struct{} // has an element if there's something to write
 
 	flushing chan struct{} // has an element while somebody writes
 	// Each read has an element in one of them, those of lines that are behind in the second.
@@ -57,11 +59,15 @@ type process struct {
 
 func newProcess(o *Outbox) *process {
 	p := &process{
-		Outbox: o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
+		seenLimit: minSeen,
+		Outbox:    o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
 		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads), flushing: make(chan struct{}, 1),
 		catchingUp: make(chan struct{}, 1), hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
-	p.pace = newPace(func() bool { return p.unwritten() > 2*maxBatch })
+	p.pace = newPace(func() bool {
+		outcomes, _ := p.unwritten()
+		return outcomes > 2*maxBatch
+	})
 	return p
 }
 

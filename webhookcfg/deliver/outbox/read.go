@@ -282,7 +282,7 @@ func (d *drain) read(ctx context.Context) {
 		}
 		lane <- struct{}{}
 		defer func() { <-lane }()
-		for isBehind && d.process.unwritten() > maxBatch && !d.process.isStopping() && wait(ctx, tick) {
+		for isBehind && d.process.isWriting(rd.past) && wait(ctx, tick) {
 		}
 		start := time.Now()
 		rows, err := d.process.rows(ctx, d.line.client, rd)
@@ -315,10 +315,17 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 		news := d.line.fresh
 		seen := d.line.addFresh(rows, rd.limit, rd.past, now)
 		d.line.fresh = d.line.fresh || news
-		d.write(seen)
+		d.mark(seen)
 	default:
 		d.line.addWaiting(rd.from, rows, rd.limit, now)
 	}
+}
+
+// isWriting reports whether lines that are behind must wait for the writer before they read, or
+// before they look past what they can't send, which marks notifications as seen.
+func (p *process) isWriting(past bool) bool {
+	outcomes, seen := p.unwritten()
+	return (outcomes > maxBatch || past && seen > maxBatch) && !p.isStopping()
 }
 
 // rows reads notifications.

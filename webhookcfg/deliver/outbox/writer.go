@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -10,6 +11,10 @@ const (
 	// flushWait is how long outcomes wait for others, so that all are written together.
 	flushWait = 50 * time.Millisecond
 	maxBatch  = 256 // outcomes
+	// Seen notifications fill up batches, fewer if that takes long, since SQLite's other writers
+	// and readers wait meanwhile.
+	minSeen   = 32
+	longWrite = 10 * time.Millisecond
 )
 
 // batch is what a process writes at once.
@@ -35,12 +40,21 @@ type pending struct {
 	end   *End
 }
 
-// unwritten returns how many outcomes wait to be written. If it's more than a batch, lines that
-// are behind read no more, and if it's more than two, they send no more.
-func (p *process) unwritten() int {
+// unwritten returns how many outcomes and how many seen notifications wait to be written. If
+// it's more than a batch, lines that are behind read no more, and with two batches of outcomes
+// they send no more.
+func (p *process) unwritten() (outcomes, seen int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.outcomes)
+	return len(p.outcomes), len(p.seen)
+}
+
+// mark hands over notifications to be written as seen, which is less urgent than outcomes.
+func (p *process) mark(seen []pending) {
+	p.mu.Lock()
+	p.seen = append(p.seen, seen...)
+	p.mu.Unlock()
+	signal(p.written)
 }
 
 // add hands over an outcome to be written.
@@ -112,29 +126,36 @@ func (p *process) flush(ctx context.Context) (more bool, err error) {
 		return true, ctx.Err()
 	}
 	p.mu.Lock()
+	seen := p.seen[:min(len(p.seen), p.seenLimit)]
 	outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
 	updates := p.updates[:min(len(p.updates), maxBatch)]
-	if len(outcomes) < len(p.outcomes) {
-		updates = nil // a line is given back after its outcomes are written, or with them
-	}
 	p.mu.Unlock()
-	if len(outcomes)+len(updates) == 0 {
+	all := slices.Concat(seen, outcomes)
+	if len(all)+len(updates) == 0 {
 		return false, nil
 	}
 	start := time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err = p.queue.write(call, &p.identity, lease, batch{latest(outcomes), updates})
+	err = p.queue.write(call, &p.identity, lease, batch{latest(all), updates})
 	cancel()
 	if err != nil {
 		return true, err
 	}
 	p.extended(start)
 	p.mu.Lock()
+	p.seen = p.seen[len(seen):]
 	p.outcomes = p.outcomes[len(outcomes):]
 	p.updates = p.updates[len(updates):]
+	p.seenLimit = min(2*p.seenLimit, maxBatch)
+	if time.Since(start) > longWrite {
+		p.seenLimit = minSeen
+	}
+	if len(p.seen) > 0 {
+		signal(p.written) // the next time
+	}
 	more = len(p.outcomes)+len(p.updates) > 0
 	p.mu.Unlock()
-	p.settle(outcomes, updates)
+	p.settle(all, updates)
 	return more, nil
 }
 
