@@ -6,6 +6,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -89,15 +91,24 @@ func (t *tables) migrate(ctx context.Context) error {
 	})
 }
 
+// isMissing reports whether an error says that a table is missing. Drivers have no common way
+// to say so, but all put it into the text, as a code or in English.
+func isMissing(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{"42P01", "42S02", "no such table", "does not exist"}, func(code string) bool {
+		return strings.Contains(text, code)
+	})
+}
+
 func (t *tables) check(ctx context.Context) error {
 	version, name := 0, ""
 	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1`)
 	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
 	switch {
-	case err != nil && t.db.PingContext(ctx) != nil:
-		return fmt.Errorf("outbox: check: %w", err)
-	case err != nil:
+	case err != nil && isMissing(err):
 		return fmt.Errorf("%w: call Migrate: %w", ErrNoTables, err)
+	case err != nil:
+		return fmt.Errorf("outbox: check: %w", err)
 	case version > schemaVersion:
 		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
 	case version < schemaVersion:

@@ -80,6 +80,7 @@ func (p *process) look(polling, work context.Context) {
 			continue // otherwise it has been committed, and we were told
 		}
 		if !p.mayStart() {
+			clear(p.sightings) // what keeps us from renewing the lease may keep others from it
 			next = time.Now().Add(maxPoll)
 			continue
 		}
