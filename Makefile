@@ -113,6 +113,8 @@ soak:
 	go test -count=1 -timeout=1h ./webhookcfg/deliver/outbox -args -histories=1000 -large
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 	cd internal/integration && go test -count=1 -timeout=2h -run '^TestKill$$' ./service -args -rounds=1000
+	cd internal/integration && go test -count=1 -timeout=3h -run '^(TestEveryStatement|TestKilledProcesses|TestKilledServer)$$' ./outbox -args -soak -rounds=1000
+	cd internal/integration && go test -count=1 -timeout=2h -run '^(TestCost|TestBloat)$$' ./outbox -args -backlog=1000000 -speed=1h
 	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd
 
 # bench writes internal/integration/bench/README.md and its plots. BENCHDIR has to be on a

@@ -205,6 +205,7 @@ func (l *ledger) uncertain(name string) (n int) {
 // TestFrozen freezes a process with attempts under way until another one has done everything.
 // When it goes on, it starts no attempt, and writes nothing.
 func TestFrozen(t *testing.T) {
+	t.Parallel()
 	var all together
 	for _, e := range engines {
 		all.start(t, e.name, func(t *testing.T) {
@@ -283,6 +284,7 @@ func (f *fixture) awaitProcesses(n int) {
 // clients all the same, since the server ends the transaction. SQLite can't: there, others wait
 // until the process goes on or is killed.
 func TestFrozenInTransaction(t *testing.T) {
+	t.Parallel()
 	var all together
 	for _, e := range engines {
 		if e.name == "MariaDB" {
@@ -322,6 +324,7 @@ func TestFrozenInTransaction(t *testing.T) {
 // arrive. Of those that arrive twice, there are about as many as were under way, or ended within
 // a tenth of a second before the kill. TestKilled of package outbox counts in virtual time.
 func TestKilledProcesses(t *testing.T) {
+	t.Parallel()
 	var all together
 	for _, e := range engines {
 		all.start(t, e.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // TestClock sets the clock of the database while processes send, and while one is killed. The
 // wires add to the time in the statements, since a server's own clock can't be set by a test.
 func TestClock(t *testing.T) {
+	t.Parallel()
 	now := map[string]string{"SQLite": dialect.SQLite.Now, "PostgreSQL": dialect.PostgreSQL.Now, "MariaDB": dialect.MySQL.Now}
 	var all together
 	for _, e := range engines {
@@ -82,6 +83,7 @@ func (f *fixture) arrived() int {
 // of the lost ones are under way, and the new ones are sent. A process that lost a client in
 // the failover notices.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	pair := engine.PostgreSQLPair(t)
 	e := engineCase{"PostgreSQL", engines[1].dialect, "pgx", func(testing.TB) string { return pair.DSN() + "&synchronous_commit=local" }}
 	f := newFixture(t, e, nil, nil)
@@ -189,6 +191,7 @@ func TestFailover(t *testing.T) {
 // TestKilledServer kills the server at random moments while notifications are enqueued and sent.
 // What was acknowledged arrives. Processes that live through it remember what they've sent.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	var all together
 	for name, own := range map[string]func(testing.TB) *engine.Server{"PostgreSQL": postgreSQL.Own, "MariaDB": mariaDB.Own} {
 		all.start(t, name, func(t *testing.T) {
@@ -239,6 +242,7 @@ func TestKilledServer(t *testing.T) {
 // another one gets its number. What became of the lost one isn't written to the new one, which
 // is sent.
 func TestNumberUsedAgain(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			f := newFixture(t, e, nil, nil)

@@ -35,6 +35,7 @@ var faults = []fault{
 // statements: the first time that it makes it, and on SQLite the second time, too. Then another
 // process runs. Nothing is lost, and only a kill makes anything arrive twice.
 func TestEveryStatement(t *testing.T) {
+	t.Parallel()
 	var all together
 	for _, e := range engines {
 		most := 1
