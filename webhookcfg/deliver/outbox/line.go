@@ -38,7 +38,6 @@ type line struct {
 	retry   time.Time // when the next retry is due; zero: none known
 	resume  time.Time // nothing starts before: our side has failed
 	full    bool      // the last read found as many fresh ones as it asked for
-	lookAt  time.Time // no read before, unless it's needed for free slots
 	ahead   time.Time // until then, retries needn't be due if their webhook was set since
 	stuck   *receiver // had no room for a fresh one
 	unseen  int       // fresh ones in memory
@@ -209,8 +208,5 @@ func (l *line) nextTime(now time.Time) (at time.Time) {
 	consider(l.retry)
 	consider(l.rescan)
 	consider(l.resume)
-	if l.fresh || l.again != [2]*position{} {
-		consider(l.lookAt)
-	}
 	return at
 }

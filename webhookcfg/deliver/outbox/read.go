@@ -12,10 +12,8 @@ const (
 	room = 64
 	// page is how many notifications a line reads at a time.
 	page = 128
-	// A line that looks past what it can't send reads more at a time, but waits between the
-	// reads, so that a backlog never takes much of the process.
+	// widePage is how many it reads at a time if it looks past what it can't send.
 	widePage = 512
-	lookWait = 50 * time.Millisecond
 	// keepUnseen is how long a notification in memory stays fresh in the tables. Most are
 	// delivered by then, and need no other write than that.
 	keepUnseen = 100 * time.Millisecond
@@ -33,8 +31,7 @@ type read struct {
 	limit int
 }
 
-// nextRead returns what to read next, and whether there is anything to read now. A read that
-// only looks past a backlog waits for lookAt.
+// nextRead returns what to read next, and whether there is anything to read now.
 func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 	if now.Before(l.resume) {
 		return read{}, false
@@ -62,9 +59,6 @@ func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 			limit = l.unseen + l.perClient + 1 // more than that, and the line is behind
 		}
 		return read{fresh: true, limit: limit}, true
-	}
-	if now.Before(l.lookAt) {
-		return read{}, false
 	}
 	if fresh {
 		return read{fresh: true, past: true, limit: l.unseen + widePage}, true
@@ -148,9 +142,6 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 		}
 	}
 	l.fresh = more
-	if past || l.stuck != nil {
-		l.lookAt = now.Add(lookWait)
-	}
 	return seen
 }
 
@@ -205,9 +196,6 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			rows, next = rows[:i], nil
 			break
 		}
-	}
-	if len(rows) > 0 {
-		l.lookAt = now.Add(lookWait / 4)
 	}
 	// What the receivers skipped in this range is known now.
 	for _, r := range l.receivers {

@@ -102,7 +102,7 @@ func (l *line) wake(now time.Time, staleness time.Duration) {
 		l.settle(r, now)
 	}
 	l.again = [2]*position{{}, {due: 1}}
-	l.resume, l.lookAt = time.Time{}, time.Time{}
+	l.resume = time.Time{}
 }
 
 // release forgets the queued messages of a receiver. They stay in the tables.
