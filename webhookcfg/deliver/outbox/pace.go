@@ -13,6 +13,9 @@ const (
 	maxLate = time.Millisecond
 	minRate = 1 // attempts a tick
 	maxRate = 64
+	// maxFree is how many attempts may start at once if fewer have than could. So a single line
+	// never waits for a tick.
+	maxFree = 16
 )
 
 // pace decides when lines that are behind start attempts. Others never wait for it, so a
@@ -56,9 +59,9 @@ func (p *pace) take(d *drain) bool {
 	return false
 }
 
-// refill adds what may start since the last time, up to what may in two ticks.
+// refill adds what may start since the last time.
 func (p *pace) refill(now time.Time) {
-	p.free = min(p.free+p.rate*float64(now.Sub(p.last))/float64(tick), 2*p.rate)
+	p.free = min(p.free+p.rate*float64(now.Sub(p.last))/float64(tick), max(2*p.rate, maxFree))
 	p.last = now
 }
 

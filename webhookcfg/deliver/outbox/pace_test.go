@@ -44,6 +44,24 @@ func TestPace(t *testing.T) {
 	})
 }
 
+// TestPaceOfOneLine: the line of a receiver with four slots that takes ten milliseconds never waits,
+// even if the process is always late.
+func TestPaceOfOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace(func() bool { return false })
+		p.rate = minRate
+		d := &drain{kick: make(chan struct{}, 1)}
+		for range 1000 {
+			time.Sleep(10 * time.Millisecond)
+			for range 4 {
+				if !p.take(d) {
+					t.Fatal("the line waits")
+				}
+			}
+		}
+	})
+}
+
 // backlogs enqueues for many clients with slow receivers.
 func (w *world) backlogs(clients, each int) {
 	for c := range clients {
