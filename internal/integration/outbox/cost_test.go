@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	backlog = flag.Int("backlog", 100_000, "how many notifications wait in TestCost")
+	backlog = flag.Int("backlog", 30_000, "how many notifications wait in TestCost")
 	speed   = flag.Duration("speed", 5*time.Second, "how long TestBloat sends at full speed")
 )
 
@@ -67,8 +67,10 @@ func (f *fixture) fillBacklog(e engineCase, n int) {
 // for the client itself. Each statement that it makes is measured, and so are those of the
 // operator's calls. While nothing is due, it makes few.
 func TestCost(t *testing.T) {
+	t.Parallel()
+	var all together
 	for _, e := range engines {
-		t.Run(e.name, func(t *testing.T) {
+		all.start(t, e.name, func(t *testing.T) {
 			f := newFixture(t, e, nil, nil)
 			start := time.Now()
 			f.fillBacklog(e, *backlog)
@@ -137,6 +139,7 @@ func TestCost(t *testing.T) {
 			}
 		})
 	}
+	all.wait()
 }
 
 func mapKeys(m map[string]call) func(yield func(string) bool) {
