@@ -91,7 +91,7 @@ func (d *drain) mark(seen []outcome) {
 		all[i] = pending{outcome: o, drain: d}
 	}
 	d.line.marking += len(all)
-	d.process.mark(all)
+	d.process.writer.mark(all)
 }
 
 // rest decides what to do while nothing can be started or read. It returns when to go on, or
@@ -156,10 +156,10 @@ func (d *drain) setQuiet(isQuiet bool, now time.Time) {
 func (d *drain) save(now time.Time) {
 	l := d.line
 	if d.awake {
-		d.process.update(lineUpdate{client: l.client, awake: true, drain: d})
+		d.process.writer.update(lineUpdate{client: l.client, awake: true, drain: d})
 	}
 	if l.changed && !now.Before(d.saveAt) {
-		d.process.update(lineUpdate{client: l.client, pauses: l.pauseList(), drain: d})
+		d.process.writer.update(lineUpdate{client: l.client, pauses: l.pauseList(), drain: d})
 		d.saveAt, l.changed = now.Add(saveEvery), false
 	}
 	d.awake = false
@@ -171,7 +171,7 @@ func (d *drain) giveBack(due time.Duration) {
 		return
 	}
 	d.returned, d.stopped = true, true
-	d.process.update(lineUpdate{client: d.line.client, giveBack: true, due: due, pauses: d.line.pauseList(), drain: d})
+	d.process.writer.update(lineUpdate{client: d.line.client, giveBack: true, due: due, pauses: d.line.pauseList(), drain: d})
 }
 
 // attempts sends a message, and then others as long as the limits allow.
@@ -201,7 +201,7 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 	if r.Outcome == deliver.Failed || r.Status != 0 {
 		d.line.observe(p.receiver(client, hostport), now)
 	}
-	p.add(pending{outcome: o, drain: d, end: end})
+	p.writer.add(pending{outcome: o, drain: d, end: end})
 	return d.next(now)
 }
 

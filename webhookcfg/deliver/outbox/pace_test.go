@@ -156,22 +156,22 @@ func TestMarksWait(t *testing.T) {
 		if d.line.isIdle() {
 			t.Error("the line may be given back before its notifications are marked")
 		}
-		p.add(pending{outcome: outcome{Seq: 300, State: stateWaiting, Attempts: 1, Delay: time.Hour.Microseconds()}, drain: d})
-		if more, err := p.flush(t.Context()); more || err != nil {
+		p.writer.add(pending{outcome: outcome{Seq: 300, State: stateWaiting, Attempts: 1, Delay: time.Hour.Microseconds()}, drain: d})
+		if more, err := p.writer.flush(t.Context()); more || err != nil {
 			t.Fatalf("more to write: %v, %v", more, err)
 		}
 		if m := w.db.messages[300]; m.attempts != 1 {
 			t.Error("the outcome waits for the marks")
 		}
 		for range 20 {
-			if _, err := p.flush(t.Context()); err != nil {
+			if _, err := p.writer.flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if m := w.db.messages[300]; m.attempts != 1 || m.due.IsZero() {
 			t.Errorf("the retry is due at %v after %d attempts", m.due, m.attempts)
 		}
-		if _, seen := p.unwritten(); seen > 0 || !d.line.isIdle() {
+		if _, seen := p.writer.unwritten(); seen > 0 || !d.line.isIdle() {
 			t.Errorf("%d wait to be marked", seen)
 		}
 	})

@@ -31,26 +31,21 @@ type process struct {
 	expired   chan struct{}      // closed when the lease is lost
 	sightings map[int64]sighting // of other processes, by those who look
 
-	mu        sync.Mutex
-	lines     map[string]*drain
-	active    int       // lines with work
-	valid     time.Time // no attempt starts after
-	lost      bool
-	hinted    map[string]bool
-	scarce    bool // others wait for a turn
-	outcomes  []pending
-	seen      []pending // to be written as seen, as many at a time as seenLimit
-	seenLimit int
-	updates   []lineUpdate
-	stopping  bool
-	hints     chan struct{} // has an element after a hint
-	written   chan struct{} // has an element if there's something to write
+	mu       sync.Mutex
+	lines    map[string]*drain
+	active   int       // lines with work
+	valid    time.Time // no attempt starts after
+	lost     bool
+	hinted   map[string]bool
+	scarce   bool // others wait for a turn
+	stopping bool
+	hints    chan struct{} // has an element after a hint
 
-	flushing chan struct{} // has an element while somebody writes
 	// Each read has an element in one of them, those of lines that are behind in the second.
 	reading, catchingUp chan struct{}
 
-	pace *pace
+	pace   *pace
+	writer *writer
 
 	underWay atomic.Int64
 	attempts sync.WaitGroup
@@ -59,13 +54,13 @@ type process struct {
 
 func newProcess(o *Outbox) *process {
 	p := &process{
-		seenLimit: minSeen,
-		Outbox:    o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
-		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads), flushing: make(chan struct{}, 1),
-		catchingUp: make(chan struct{}, 1), hints: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		Outbox: o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
+		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads),
+		catchingUp: make(chan struct{}, 1), hints: make(chan struct{}, 1),
 	}
+	p.writer = newWriter(p)
 	p.pace = newPace(func() bool {
-		outcomes, _ := p.unwritten()
+		outcomes, _ := p.writer.unwritten()
 		return outcomes > 2*maxBatch
 	})
 	return p
@@ -180,7 +175,7 @@ func (p *process) run(ctx context.Context) {
 	}()
 	var background sync.WaitGroup
 	background.Go(func() { p.keepLease(work) })
-	background.Go(func() { p.writeAll(work) })
+	background.Go(func() { p.writer.run(work) })
 	background.Go(func() { p.resendAll(polling) })
 	background.Go(func() { p.pace.run(work) })
 	background.Go(func() { p.sweepAll(polling) })
@@ -195,7 +190,7 @@ func (p *process) run(ctx context.Context) {
 	grace.Stop()
 	if !p.isLost() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
-		p.warn(leaving, "can't write what was under way", p.flushAll(leaving))
+		p.warn(leaving, "can't write what was under way", p.writer.flushAll(leaving))
 		p.warn(leaving, "can't give the clients back", p.queue.leave(leaving, &p.identity))
 		cancel()
 	}

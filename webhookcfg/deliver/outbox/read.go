@@ -312,7 +312,7 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 // isWriting reports whether lines that are behind must wait for the writer before they read, or
 // before they look past what they can't send, which marks notifications as seen.
 func (p *process) isWriting(past bool) bool {
-	outcomes, seen := p.unwritten()
+	outcomes, seen := p.writer.unwritten()
 	return (outcomes > maxBatch || past && seen > maxBatch) && !p.isStopping()
 }
 

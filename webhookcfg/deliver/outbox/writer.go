@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -40,44 +41,62 @@ type pending struct {
 	end   *End
 }
 
+// writer writes what a process's lines hand over, those of all lines together.
+type writer struct {
+	process *process
+
+	mu        sync.Mutex
+	outcomes  []pending
+	seen      []pending // to be written as seen, as many at a time as seenLimit
+	seenLimit int
+	updates   []lineUpdate
+	news      chan struct{} // has an element if there's something to write
+
+	flushing chan struct{} // has an element while somebody writes
+}
+
+func newWriter(p *process) *writer {
+	return &writer{process: p, seenLimit: minSeen, news: make(chan struct{}, 1), flushing: make(chan struct{}, 1)}
+}
+
 // unwritten returns how many outcomes and how many seen notifications wait to be written. If
 // it's more than a batch, lines that are behind read no more, and with two batches of outcomes
 // they send no more.
-func (p *process) unwritten() (outcomes, seen int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.outcomes), len(p.seen)
+func (w *writer) unwritten() (outcomes, seen int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.outcomes), len(w.seen)
 }
 
 // mark hands over notifications to be written as seen, which is less urgent than outcomes.
-func (p *process) mark(seen []pending) {
-	p.mu.Lock()
-	p.seen = append(p.seen, seen...)
-	p.mu.Unlock()
-	signal(p.written)
+func (w *writer) mark(seen []pending) {
+	w.mu.Lock()
+	w.seen = append(w.seen, seen...)
+	w.mu.Unlock()
+	signal(w.news)
 }
 
 // add hands over an outcome to be written.
-func (p *process) add(o pending) {
-	p.mu.Lock()
-	p.outcomes = append(p.outcomes, o)
-	p.mu.Unlock()
-	signal(p.written)
+func (w *writer) add(o pending) {
+	w.mu.Lock()
+	w.outcomes = append(w.outcomes, o)
+	w.mu.Unlock()
+	signal(w.news)
 }
 
 // update hands over a change of a line to be written.
-func (p *process) update(u lineUpdate) {
-	p.mu.Lock()
-	p.updates = append(p.updates, u)
-	p.mu.Unlock()
-	signal(p.written)
+func (w *writer) update(u lineUpdate) {
+	w.mu.Lock()
+	w.updates = append(w.updates, u)
+	w.mu.Unlock()
+	signal(w.news)
 }
 
-// writeAll writes outcomes, those of all lines together, until ctx ends.
-func (p *process) writeAll(ctx context.Context) {
+// run writes until ctx ends.
+func (w *writer) run(ctx context.Context) {
 	for {
 		select {
-		case <-p.written:
+		case <-w.news:
 		case <-ctx.Done():
 			return
 		}
@@ -86,9 +105,9 @@ func (p *process) writeAll(ctx context.Context) {
 		}
 		for delay := flushWait; ; delay = min(max(2*delay, flushWait), time.Second) {
 			start := time.Now()
-			more, err := p.flush(ctx)
+			more, err := w.flush(ctx)
 			if errors.Is(err, errLost) {
-				p.lose()
+				w.process.lose()
 				return
 			}
 			if err == nil && !more {
@@ -99,7 +118,7 @@ func (p *process) writeAll(ctx context.Context) {
 				wait(ctx, time.Since(start)) // the others' turn
 				continue
 			}
-			p.warn(ctx, "can't write what was delivered", err)
+			w.process.warn(ctx, "can't write what was delivered", err)
 			if !wait(ctx, jitter(delay)) {
 				return
 			}
@@ -108,9 +127,9 @@ func (p *process) writeAll(ctx context.Context) {
 }
 
 // flushAll writes everything there is to write.
-func (p *process) flushAll(ctx context.Context) error {
+func (w *writer) flushAll(ctx context.Context) error {
 	for {
-		if more, err := p.flush(ctx); err != nil || !more {
+		if more, err := w.flush(ctx); err != nil || !more {
 			return err
 		}
 	}
@@ -118,44 +137,44 @@ func (p *process) flushAll(ctx context.Context) error {
 
 // flush writes a batch, and reports whether there's more to write. After an error, it stays to
 // be written.
-func (p *process) flush(ctx context.Context) (more bool, err error) {
+func (w *writer) flush(ctx context.Context) (more bool, err error) {
 	select {
-	case p.flushing <- struct{}{}:
-		defer func() { <-p.flushing }()
+	case w.flushing <- struct{}{}:
+		defer func() { <-w.flushing }()
 	case <-ctx.Done():
 		return true, ctx.Err()
 	}
-	p.mu.Lock()
-	seen := p.seen[:min(len(p.seen), p.seenLimit)]
-	outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
-	updates := p.updates[:min(len(p.updates), maxBatch)]
-	p.mu.Unlock()
+	w.mu.Lock()
+	seen := w.seen[:min(len(w.seen), w.seenLimit)]
+	outcomes := w.outcomes[:min(len(w.outcomes), maxBatch)]
+	updates := w.updates[:min(len(w.updates), maxBatch)]
+	w.mu.Unlock()
 	all := slices.Concat(seen, outcomes)
 	if len(all)+len(updates) == 0 {
 		return false, nil
 	}
 	start := time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err = p.queue.write(call, &p.identity, lease, batch{latest(all), updates})
+	err = w.process.queue.write(call, &w.process.identity, lease, batch{latest(all), updates})
 	cancel()
 	if err != nil {
 		return true, err
 	}
-	p.extended(start)
-	p.mu.Lock()
-	p.seen = p.seen[len(seen):]
-	p.outcomes = p.outcomes[len(outcomes):]
-	p.updates = p.updates[len(updates):]
-	p.seenLimit = min(2*p.seenLimit, maxBatch)
+	w.process.extended(start)
+	w.mu.Lock()
+	w.seen = w.seen[len(seen):]
+	w.outcomes = w.outcomes[len(outcomes):]
+	w.updates = w.updates[len(updates):]
+	w.seenLimit = min(2*w.seenLimit, maxBatch)
 	if time.Since(start) > longWrite {
-		p.seenLimit = minSeen
+		w.seenLimit = minSeen
 	}
-	if len(p.seen) > 0 {
-		signal(p.written) // the next time
+	if len(w.seen) > 0 {
+		signal(w.news) // the next time
 	}
-	more = len(p.outcomes)+len(p.updates) > 0
-	p.mu.Unlock()
-	p.settle(all, updates)
+	more = len(w.outcomes)+len(w.updates) > 0
+	w.mu.Unlock()
+	w.settle(all, updates)
 	return more, nil
 }
 
@@ -175,12 +194,12 @@ func latest(all []pending) (outcomes []outcome) {
 }
 
 // settle tells lines and the host what was written.
-func (p *process) settle(outcomes []pending, updates []lineUpdate) {
+func (w *writer) settle(outcomes []pending, updates []lineUpdate) {
 	byDrain := make(map[*drain][]outcome)
 	for _, o := range outcomes {
 		byDrain[o.drain] = append(byDrain[o.drain], o.outcome)
-		if o.end != nil && p.options.OnEnd != nil {
-			contain(p.Outbox, func() any { p.options.OnEnd(*o.end); return nil }, nil)
+		if o.end != nil && w.process.options.OnEnd != nil {
+			contain(w.process.Outbox, func() any { w.process.options.OnEnd(*o.end); return nil }, nil)
 		}
 	}
 	now := time.Now()
@@ -192,7 +211,7 @@ func (p *process) settle(outcomes []pending, updates []lineUpdate) {
 	}
 	for _, u := range updates {
 		if u.giveBack {
-			p.remove(u.drain)
+			w.process.remove(u.drain)
 		}
 	}
 }
