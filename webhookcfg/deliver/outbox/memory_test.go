@@ -18,6 +18,7 @@ type memory struct {
 
 	mu        sync.Mutex
 	messages  map[int64]*stored
+	spots     map[spot]map[int64]*stored // the same, as the index has them
 	seq       int64
 	lines     map[string]*storedLine
 	processes map[int64]int64 // their last signs of life
@@ -33,6 +34,23 @@ type stored struct {
 	reason   string
 }
 
+// spot is where an index finds notifications.
+type spot struct {
+	client string
+	state  int
+}
+
+// put gives a notification a state.
+func (db *memory) put(m *stored, state int) {
+	delete(db.spots[spot{m.client, m.state}], m.seq)
+	m.state = state
+	at := spot{m.client, state}
+	if db.spots[at] == nil {
+		db.spots[at] = make(map[int64]*stored)
+	}
+	db.spots[at][m.seq] = m
+}
+
 type storedLine struct {
 	owner  int64
 	due    time.Time // zero: now
@@ -41,7 +59,7 @@ type storedLine struct {
 
 func newMemory() *memory {
 	return &memory{
-		takes: time.Millisecond, messages: make(map[int64]*stored), lines: make(map[string]*storedLine),
+		takes: time.Millisecond, messages: make(map[int64]*stored), spots: make(map[spot]map[int64]*stored), lines: make(map[string]*storedLine),
 		processes: make(map[int64]int64), calls: make(map[string]int),
 	}
 }
@@ -67,6 +85,7 @@ func (db *memory) commit(seq int64, client, entity, id string) {
 	s := &stored{client: client, enqueued: time.Now()}
 	s.seq, s.entity, s.id, s.body = seq, entity, id, []byte("{}")
 	db.messages[seq] = s
+	db.put(s, stateFresh)
 }
 
 // session is a process's access to the database. Once it's cut, nothing gets through.
@@ -184,9 +203,9 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 	slices.SortFunc(f.due, func(a, b string) int { return s.lines[a].due.Compare(s.lines[b].due) })
 	f.due = f.due[:min(len(f.due), limit)]
 	fresh := make(map[string]bool)
-	for _, m := range s.messages {
-		if m.state == stateFresh && m.client > after {
-			fresh[m.client] = true
+	for at, messages := range s.spots {
+		if at.state == stateFresh && at.client > after && len(messages) > 0 {
+			fresh[at.client] = true
 		}
 	}
 	all := slices.Sorted(maps.Keys(fresh))
@@ -232,17 +251,15 @@ func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clie
 }
 
 func (s *session) rows(client string, state int, from position, limit int) (all []row) {
-	for _, m := range s.messages {
-		if m.client == client && m.state == state {
-			r := m.row
-			r.position.due = 0
-			if !m.due.IsZero() {
-				r.position.due, r.left = m.due.UnixMicro(), time.Until(m.due)
-			}
-			r.age = time.Since(m.enqueued)
-			if r.position.compare(from) >= 0 {
-				all = append(all, r)
-			}
+	for _, m := range s.spots[spot{client, state}] {
+		r := m.row
+		r.position.due = 0
+		if !m.due.IsZero() {
+			r.position.due, r.left = m.due.UnixMicro(), time.Until(m.due)
+		}
+		r.age = time.Since(m.enqueued)
+		if r.position.compare(from) >= 0 {
+			all = append(all, r)
 		}
 	}
 	slices.SortFunc(all, func(a, b row) int { return a.position.compare(b.position) })
@@ -306,7 +323,8 @@ func (s *session) write(ctx context.Context, me *identity, _ time.Duration, b ba
 		if o.Attempts > m.attempts {
 			m.since = o.Since
 		}
-		m.state, m.attempts, m.reason = o.State, o.Attempts, cmp.Or(o.Reason, m.reason)
+		s.put(m, o.State)
+		m.attempts, m.reason = o.Attempts, cmp.Or(o.Reason, m.reason)
 		m.due = time.Time{}
 		if o.State != stateWaiting || o.Delay > 0 {
 			m.due = now.Add(time.Duration(o.Delay) * time.Microsecond)
