@@ -140,7 +140,7 @@ func (p *process) resendAll(ctx context.Context) {
 func (t *tables) resend(ctx context.Context) (clients []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = query(ctx, t.db, t.compile(`SELECT client FROM {again} WHERE ended = 0 ORDER BY started LIMIT @limit`), values{"limit": resendLimit}, func(rows *sql.Rows) error {
+	err = query(ctx, t.db, t.fixed(`SELECT client FROM {again} WHERE ended = 0 ORDER BY started LIMIT @limit`), values{"limit": resendLimit}, func(rows *sql.Rows) error {
 		var client []byte
 		err := rows.Scan(&client)
 		clients = append(clients, string(client))
@@ -249,7 +249,7 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "limit": planLimit + 1, "soon": resendSoon.Microseconds(),
 	}
 	count := func(template string) error {
-		return query(ctx, t.db, t.compile(template), v, func(rows *sql.Rows) error {
+		return query(ctx, t.db, t.fixed(template), v, func(rows *sql.Rows) error {
 			var looked, found int
 			err := rows.Scan(&looked, &found)
 			plan.Count += min(found, planLimit)
@@ -262,8 +262,11 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 	}
 	for _, part := range resendParts {
 		template := planAll
+		if s.Since.IsZero() { // the index has all that it takes
+			template = strings.Replace(strings.Replace(planAll, "CASE WHEN enqueued >= @since THEN 1 END", "*", 1), "SELECT enqueued", "SELECT due", 1)
+		}
 		if v["state"], v["due"] = part.state, part.start(since(s)); part.state == stateWaiting {
-			template = strings.Replace(planAll, "due >= @due", "due > {now} + @soon", 1)
+			template = strings.Replace(template, "due >= @due", "due > {now} + @soon", 1)
 		}
 		if err := count(template); err != nil {
 			return plan, err
@@ -273,7 +276,7 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 }
 
 func (t *tables) lastResend(ctx context.Context, client string) (last webhookcfg.SendAgainProgress, err error) {
-	err = query(ctx, t.db, t.compile(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
+	err = query(ctx, t.db, t.fixed(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
 		var entity []byte
 		var since, started, ended int64
 		if err := rows.Scan(&entity, &since, &started, &ended, &last.Count); err != nil {

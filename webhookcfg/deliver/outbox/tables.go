@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -17,6 +18,8 @@ type tables struct {
 	engine  *engine
 	prefix  string
 	queries queries
+
+	statements sync.Map // by the template, for fixed
 }
 
 type queries struct {
@@ -81,6 +84,16 @@ WHERE client = @client AND owner = @me`),
 		wake:       c(`UPDATE {line} SET due = 0 WHERE client = @client`),
 	}
 	return t, nil
+}
+
+// fixed is compile for a template that is used often.
+func (t *tables) fixed(template string) statement {
+	if known, ok := t.statements.Load(template); ok {
+		return known.(statement)
+	}
+	s := t.compile(template)
+	t.statements.Store(template, s)
+	return s
 }
 
 // compile returns the statement of a template, in which {message} is a table.

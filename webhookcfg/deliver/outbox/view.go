@@ -38,7 +38,7 @@ func (o *Outbox) Notifications(ctx context.Context, client string, q webhookcfg.
 // Notification implements [webhookcfg.NotificationQueue].
 func (o *Outbox) Notification(ctx context.Context, client, id string) (n webhookcfg.Notification, err error) {
 	v := values{"client": []byte(client), "id": id}
-	err = query(ctx, o.tables.db, o.tables.compile(viewOne), v, func(rows *sql.Rows) error {
+	err = query(ctx, o.tables.db, o.tables.fixed(viewOne), v, func(rows *sql.Rows) error {
 		var r viewed
 		var history string
 		if err := rows.Scan(r.fields(&history, &n.ContentType, &n.Body)...); err != nil {
@@ -173,47 +173,58 @@ func (t *tables) view(ctx context.Context, client string, q webhookcfg.Notificat
 	if at == nil {
 		at = &place{0, ranges[0].start.due, ranges[0].start.seq}
 	}
-	left := viewLimit
 	for at.Range < len(ranges) {
-		r := ranges[at.Range]
-		limit := left // rows that the query doesn't want count, too
-		if q.Entity == "" || q.State == "" {
-			limit = q.Limit - len(page.Notifications)
-		}
-		n := 0
-		v := values{"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": at.Due, "seq": at.Seq, "limit": limit}
-		err := query(ctx, t.db, t.compile(viewColumns+r.from), v, func(rows *sql.Rows) error {
-			var row viewed
-			if err := rows.Scan(row.fields()...); err != nil {
-				return err
-			}
-			if len(page.Notifications) == q.Limit {
-				return nil
-			}
-			n++
-			at.Due, at.Seq = row.due, row.seq
-			shown := row.notification()
-			if (q.Entity == "" || shown.Entity == q.Entity) && (q.State == "" || shown.State == q.State) {
-				page.Notifications = append(page.Notifications, shown)
-			}
-			return nil
-		})
+		isDone, err := t.viewRange(ctx, client, q, ranges[at.Range], at, &page)
 		if err != nil {
 			return webhookcfg.NotificationPage{}, err
 		}
-		left -= n
-		if len(page.Notifications) == q.Limit || left <= 0 {
+		if !isDone {
 			page.Next = at.String()
 			return page, nil
 		}
-		if n < limit {
-			at = &place{Range: at.Range + 1}
-			if at.Range < len(ranges) {
-				at.Due, at.Seq = ranges[at.Range].start.due, ranges[at.Range].start.seq
-			}
+		at = &place{Range: at.Range + 1}
+		if at.Range < len(ranges) {
+			at.Due, at.Seq = ranges[at.Range].start.due, ranges[at.Range].start.seq
 		}
 	}
 	return page, nil
+}
+
+// viewRange adds the rows of a range to a page, and moves the place behind them. It reports
+// whether the range has no others.
+func (t *tables) viewRange(ctx context.Context, client string, q webhookcfg.NotificationQuery, r viewRange, at *place, page *webhookcfg.NotificationPage) (isDone bool, err error) {
+	v := values{
+		"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": at.Due, "seq": at.Seq,
+		"limit": q.Limit - len(page.Notifications), "look": viewLimit,
+	}
+	template := viewColumns + r.from
+	isFiltered := q.Entity != "" && q.State != ""
+	if isFiltered { // the rows of one come in the order of the other
+		inner := strings.Replace(template, "@limit", "@look", 1)
+		template = viewColumns + ` FROM (` + inner + `) q WHERE entity = @entity AND state ` + map[bool]string{true: `< 2`, false: `= @state`}[q.State == viewStates[stateWaiting]] + ` LIMIT @limit`
+	}
+	before := *at
+	err = query(ctx, t.db, t.fixed(template), v, func(rows *sql.Rows) error {
+		var row viewed
+		err := rows.Scan(row.fields()...)
+		at.Due, at.Seq = row.due, row.seq
+		page.Notifications = append(page.Notifications, row.notification())
+		return err
+	})
+	if err != nil || len(page.Notifications) == q.Limit {
+		return false, err
+	}
+	if !isFiltered {
+		return true, nil
+	}
+	// We have looked at viewLimit rows, unless there are fewer.
+	isDone = true
+	v["limit"], v["skip"] = 1, viewLimit-1
+	err = query(ctx, t.db, t.fixed(`SELECT due, seq`+r.from+` OFFSET @skip`), v, func(rows *sql.Rows) error {
+		isDone, *at = false, before
+		return rows.Scan(&at.Due, &at.Seq)
+	})
+	return isDone, err
 }
 
 // attemptText is an attempt in a history.
