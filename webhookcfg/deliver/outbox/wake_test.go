@@ -53,11 +53,15 @@ func TestChangedWhileDatabaseHangs(t *testing.T) {
 		for i := range 2 * maxChanged {
 			box.Changed(fmt.Sprint("c", i))
 		}
+		box.mu.Lock()
 		if len(box.changed) > maxChanged {
 			t.Errorf("%d clients wait, want %d", len(box.changed), maxChanged)
 		}
+		box.mu.Unlock()
 		time.Sleep(2 * callTimeout)
 		synctest.Wait()
+		box.mu.Lock()
+		defer box.mu.Unlock()
 		if box.waking || len(box.changed) > 0 {
 			t.Error("it's still waking clients")
 		}
