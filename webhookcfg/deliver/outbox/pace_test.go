@@ -208,9 +208,12 @@ func TestReturnedLineStartsNothing(t *testing.T) {
 		defer p.stop()
 		w.db.enqueue("a", "e", "m1")
 		time.Sleep(time.Second)
-		p.box.process.mu.Lock()
-		d := p.box.process.lines["a"]
-		p.box.process.mu.Unlock()
+		p.box.mu.Lock()
+		running := p.box.process
+		p.box.mu.Unlock()
+		running.mu.Lock()
+		d := running.lines["a"]
+		running.mu.Unlock()
 		d.mu.Lock()
 		d.giveBack(0)
 		r := d.line.receiver(d.line.routes["e"])
