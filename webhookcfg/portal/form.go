@@ -59,7 +59,7 @@ func (v *visit) checkQuery(r route) error {
 }
 
 // fields are all that a page takes.
-var fields = []string{"show", "id", "find", "after", "state", "message", "since", "client", "again", "url", "confirm", "username", "password", "then"}
+var fields = []string{"show", "id", "find", "after", "state", "message", "since", "lang", "client", "again", "url", "confirm", "username", "password", "then"}
 
 // oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for
 // example in the query, can mean that its sender meant only one entity.

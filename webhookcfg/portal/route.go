@@ -24,6 +24,7 @@ func routes() map[string]route {
 		"":       {get: page((*visit).overview), query: []string{"show", "find", "after"}},
 		"entity": {get: page((*visit).entity), query: []string{"show", "id"}},
 		"key":    {get: page((*visit).key), query: []string{"id"}},
+		"sample": {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
 		"set": {
 			get: page((*visit).entityForm), query: []string{"show", "id", "find", "after"},
 			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},

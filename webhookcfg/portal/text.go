@@ -94,6 +94,12 @@ var texts = map[string]string{
 	"key.none":  "There is no webhook yet. Its key is here once you have set it.",
 	"key.show":  "Show the signing key",
 
+	"sample.title": "Verify notifications",
+	"sample.what":  "Put this into your server, and call it for each notification before you read it. Respond with a status from 200 to 299 once you have it, and use webhook-id to recognize one that you've had.",
+	"sample.show":  "Put the signing key in",
+	"sample.hide":  "Hide the key",
+	"sample.open":  "How to verify notifications",
+
 	"state.ok":       "Delivered",
 	"state.failing":  "Failing",
 	"state.stopped":  "Stopped",

@@ -43,6 +43,7 @@ type visit struct {
 	One                   webhookcfg.Notification
 	Plan                  webhookcfg.SendAgainPlan
 	Trouble               []trouble
+	Language, Sample      string
 	Count                 int // overrides that a change of all would drop
 	IsMore                bool
 }
