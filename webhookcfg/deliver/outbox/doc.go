@@ -23,7 +23,8 @@
 //
 // Each client has a line, and one process at a time drains it. So the limits of
 // [deliver.Options] and the pauses of failing receivers hold for all processes together, and a
-// receiver that hangs delays neither other clients nor other receivers of its client.
+// receiver that hangs delays neither other clients nor other receivers of its client. Backlogs are
+// sent with what the process and the database have to spare, so that they don't delay them either.
 // Notifications of one entity are sent one after another, in the order of enqueueing. While
 // one waits for a retry, the later ones go ahead, unless you set [InOrder].
 //
