@@ -14,6 +14,8 @@ const (
 	sweepFirst = 2 * time.Second
 	sweepEvery = 5 * time.Minute
 	sweepWait  = 100 * time.Millisecond // between batches
+	// sweepClients is how many clients a statement looks at.
+	sweepClients = 200
 )
 
 // sweepAll removes ended notifications until ctx ends.
@@ -47,14 +49,26 @@ func isOneOf(seqs []string) string {
 	return `state + 0 = @state AND seq IN (` + strings.Join(seqs, ",") + `)`
 }
 
+// sweepable is what a client has to be removed.
+type sweepable struct {
+	client []byte
+	isOld  bool  // some ended too long ago
+	bound  int64 // those that ended until then are too many; 0 if none
+}
+
+// endedClients comes after the clients with notifications that ended in a state.
+const endedClients = `
+SELECT f.client,
+  CASE WHEN (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client ORDER BY m.due, m.seq LIMIT 1) < {now} - @age THEN 1 ELSE 0 END,
+  COALESCE((SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client ORDER BY m.due DESC LIMIT 1 OFFSET @keep), 0)
+FROM f WHERE f.client IS NOT NULL ORDER BY f.client`
+
 // sweep removes notifications that ended too long ago, and those beyond a client's number, in
-// batches with pauses, client by client.
+// batches with pauses. One statement looks at many clients.
 func (t *tables) sweep(ctx context.Context, o *Options) error {
-	next := t.compile(listNextClient)
+	ended := t.compile(t.engine.clients + endedClients)
 	old := t.compile(`
 SELECT seq FROM {message} WHERE state = @state AND client = @client AND due < {now} - @age ORDER BY due LIMIT 500`)
-	bound := t.compile(`
-SELECT due FROM {message} WHERE state = @state AND client = @client ORDER BY due DESC LIMIT 1 OFFSET @keep`)
 	many := t.compile(`
 SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @due ORDER BY due LIMIT 500`)
 	for state := stateDelivered; state <= stateDropped; state++ {
@@ -62,27 +76,36 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 		if state == stateDelivered {
 			age, keep = o.KeepDelivered, o.KeepDeliveredPerClient
 		}
-		v := values{"state": state, "client": []byte{}, "age": max(age, 0).Microseconds(), "keep": keep}
+		v := values{"state": state, "after": []byte{}, "limit": sweepClients, "age": max(age, 0).Microseconds(), "keep": keep}
 		for {
-			var client []byte
-			if err := query(ctx, t.db, next, v, func(rows *sql.Rows) error { return rows.Scan(&client) }); err != nil {
+			var all []sweepable
+			err := query(ctx, t.db, ended, v, func(rows *sql.Rows) error {
+				var c sweepable
+				err := rows.Scan(&c.client, &c.isOld, &c.bound)
+				all = append(all, c)
+				return err
+			})
+			if err != nil {
 				return err
 			}
-			if client == nil {
-				break
-			}
-			v["client"] = client
-			if err := t.removeAll(ctx, old, v); err != nil {
-				return err
-			}
-			var due int64
-			if err := query(ctx, t.db, bound, v, func(rows *sql.Rows) error { return rows.Scan(&due) }); err != nil {
-				return err
-			}
-			if v["due"] = due; due > 0 {
-				if err := t.removeAll(ctx, many, v); err != nil {
+			for _, c := range all {
+				v["client"], v["due"] = c.client, c.bound
+				if c.isOld {
+					err = t.removeAll(ctx, old, v)
+				}
+				if c.bound > 0 && err == nil {
+					err = t.removeAll(ctx, many, v)
+				}
+				if err != nil {
 					return err
 				}
+			}
+			if len(all) < sweepClients {
+				break
+			}
+			v["after"] = all[len(all)-1].client
+			if !wait(ctx, sweepWait) {
+				return ctx.Err()
 			}
 		}
 	}
