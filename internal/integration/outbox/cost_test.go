@@ -49,7 +49,7 @@ func (f *fixture) fillBacklog(e engineCase, n int) {
 	}
 	concat := func(a, b string) string { return "CONCAT(" + a + ", " + b + ")" }
 	if e.name == "SQLite" {
-		concat = func(a, b string) string { return "(" + a + " || " + b + ")" }
+		concat = func(a, b string) string { return "(" + a + " || (" + b + "))" }
 	}
 	future := time.Now().Add(24 * time.Hour).UnixMicro()
 	columns := "INSERT INTO {message} (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body) "
@@ -364,5 +364,36 @@ SUM(n_tup_hot_upd) FILTER (WHERE relname = '%[1]soutbox_message'), SUM(n_tup_upd
 	}
 	if last := sizes[len(sizes)-1]; last > 4<<20 {
 		t.Errorf("lines and processes of %d clients have %d KiB", clients, last>>10)
+	}
+}
+
+// TestSweepOfManyClients: a sweep takes few statements, however many clients have something
+// that stays.
+func TestSweepOfManyClients(t *testing.T) {
+	t.Parallel()
+	const clients = 1000 // of fillBacklog
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			f.fillBacklog(e, 4*clients)
+			now := time.Now().UnixMicro()
+			f.exec("UPDATE {message} SET state = 2, due = seq + ", now-10_000)
+			f.exec("UPDATE {message} SET due = 1 WHERE id IN ('b7', 'b2007')")
+			var calls atomic.Int64
+			db, _ := f.wired(func(c call) (before, after error) {
+				if strings.Contains(c.kind, "FROM message") && !strings.Contains(c.kind, "FROM line") {
+					calls.Add(1)
+				}
+				return nil, nil
+			})
+			stop := f.runBox(f.peer(e, db, outbox.Options{KeepDelivered: time.Hour, KeepDeliveredPerClient: 100}))
+			f.awaitStats(func(s outbox.Stats) bool { return s.Delivered == 2*clients+100-2 })
+			time.Sleep(500 * time.Millisecond)
+			stop()
+			t.Logf("%d statements", calls.Load())
+			if n := calls.Load(); n > 60 {
+				t.Errorf("%d statements", n)
+			}
+		})
 	}
 }

@@ -66,8 +66,6 @@ type engineCase struct {
 	dsn     func(t testing.TB) string
 }
 
-func (e engineCase) open(t testing.TB) *sql.DB { return open(t, e.driver, e.dsn(t)) }
-
 var engines = []engineCase{
 	{"SQLite", sqlstore.SQLite(), "sqlite", func(t testing.TB) string {
 		path := filepath.Join(t.TempDir(), "outbox.db")
@@ -194,10 +192,6 @@ func (f *fixture) runBox(box *outbox.Outbox) (stop func()) {
 
 func (f *fixture) set(client, path string) {
 	f.apply(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(f.server.URL+path)))
-}
-
-func (f *fixture) setEntity(client, entity, url string) {
-	f.apply(webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url)))
 }
 
 func (f *fixture) apply(c webhookcfg.Change) {
