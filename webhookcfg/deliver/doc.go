@@ -63,8 +63,8 @@
 //
 //	workers for the client    delays of    share of the slots    deferrals of a message
 //	4                         any          1.00, 1.00, 1.00      0
-//	more                      0.1 s        0.05, 0.25, 0.99      125
-//	more                      1 s          0.01, 0.05, 0.20      125
+//	more                      0.1 s        0.05, 0.25, 0.8 to 1  125 or more
+//	more                      1 s          0.01, 0.05, 0.20      125 or more
 //
 // Package outbox gets 0.98 and more without deferrals, with any number of clients and workers.
 //

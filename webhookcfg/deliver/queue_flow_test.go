@@ -2,7 +2,6 @@ package deliver_test
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,17 +89,17 @@ func (q *hostQueue) move(stop <-chan struct{}) {
 // TestShareOfAHostsQueue: the share of a receiver's four slots that a backlog gets through a queue
 // of a host's own is that of the package documentation.
 func TestShareOfAHostsQueue(t *testing.T) {
-	const n, tolerance = 1000, 0.03
+	const n = 1000
 	takes := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}
 	for _, tt := range []struct {
 		workers    int
 		resolution time.Duration
-		shares     []float64
+		shares     [3][2]float64 // the least and the most
 		deferrals  int
 	}{
-		{4, time.Second, []float64{1, 1, 1}, 0},
-		{64, 100 * time.Millisecond, []float64{0.05, 0.25, 0.99}, 125},
-		{64, time.Second, []float64{0.01, 0.05, 0.20}, 125},
+		{4, time.Second, [3][2]float64{{0.97, 1.01}, {0.97, 1.01}, {0.97, 1.01}}, 0},
+		{64, 100 * time.Millisecond, [3][2]float64{{0.03, 0.08}, {0.2, 0.3}, {0.7, 1.01}}, 200},
+		{64, time.Second, [3][2]float64{{0, 0.03}, {0.03, 0.08}, {0.15, 0.25}}, 200},
 	} {
 		for i, takes := range takes {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,8 +110,8 @@ func TestShareOfAHostsQueue(t *testing.T) {
 				q := &hostQueue{resolution: tt.resolution, workers: tt.workers}
 				calls := q.run(t, s, n)
 				share, deferrals := (takes*n/4).Seconds()/time.Since(start).Seconds(), (calls-n)/n
-				if math.Abs(share-tt.shares[i]) > tolerance || deferrals > tt.deferrals+2 {
-					t.Errorf("%d workers, delays of %v, a receiver of %v: share %.2f with %d deferrals a message, want %.2f and %d", tt.workers, tt.resolution, takes, share, deferrals, tt.shares[i], tt.deferrals)
+				if share < tt.shares[i][0] || share > tt.shares[i][1] || deferrals > tt.deferrals {
+					t.Errorf("%d workers, delays of %v, a receiver of %v: share %.2f with %d deferrals a message, want %v and up to %d", tt.workers, tt.resolution, takes, share, deferrals, tt.shares[i], tt.deferrals)
 				}
 			})
 		}

@@ -107,7 +107,7 @@ func TestFlappingReceiver(t *testing.T) {
 		time.Sleep(time.Minute)
 		soon := w.deliveries()
 		w.awaitDelivered(n, 100*time.Hour)
-		time.Sleep(time.Second)
+		p.stop()
 		most := 0
 		w.mu.Lock()
 		for _, attempts := range w.attempts {
