@@ -119,6 +119,42 @@ func TestWriterBoundsBacklogs(t *testing.T) {
 	})
 }
 
+// TestEnqueuedDuringReturn: what is enqueued while a line is being given back needn't wait for the next
+// poll.
+func TestEnqueuedDuringReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(time.Second)
+		p.box.mu.Lock()
+		running := p.box.process
+		p.box.mu.Unlock()
+		sent := make(map[string]time.Duration)
+		for i := range 10 {
+			client, id := fmt.Sprint("c", i), fmt.Sprint("again", i)
+			w.set(client, "", w.host(i, &peer{}))
+			w.db.enqueue(client, "e", fmt.Sprint("m", i))
+			p.box.Committed(client)
+			time.Sleep(3 * time.Second)
+			running.mu.Lock()
+			d := running.lines[client]
+			running.mu.Unlock()
+			d.mu.Lock()
+			d.giveBack(time.Hour)
+			d.mu.Unlock()
+			sent[id] = time.Since(w.start)
+			w.db.enqueue(client, "e", id)
+			p.box.Committed(client)
+			time.Sleep(time.Second)
+		}
+		took := w.since(sent)
+		if len(took) != 10 || took[9] > flushWait+10*time.Millisecond {
+			t.Errorf("%d of 10 arrived, the last one after %v", len(took), took[len(took)-1])
+		}
+	})
+}
+
 // TestPollsLeaveTime: polls take a ninth of the time at most, also if they take long and always find
 // something, since SQLite's other readers wait meanwhile.
 func TestPollsLeaveTime(t *testing.T) {

@@ -219,7 +219,7 @@ func (w *writer) settle(outcomes []pending, updates []lineUpdate) {
 // remove forgets a line that was given back.
 func (p *process) remove(d *drain) {
 	d.mu.Lock()
-	isQuiet := !d.quiet.IsZero()
+	isQuiet, isFresh := !d.quiet.IsZero(), d.line.fresh
 	d.mu.Unlock()
 	p.mu.Lock()
 	delete(p.lines, d.line.client)
@@ -227,4 +227,7 @@ func (p *process) remove(d *drain) {
 		p.active--
 	}
 	p.mu.Unlock()
+	if isQuiet && isFresh { // it was enqueued since, and nobody else waits for a turn
+		p.hint([]string{d.line.client})
+	}
 }
