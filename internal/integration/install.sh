@@ -14,6 +14,7 @@ need nodejs node --version
 need npm npm --version
 need default-jdk-headless javac --version
 need python3 python3 --version
+need php-cli php --version
 need curl curl --version
 need "chromium fonts-dejavu-core" chromium --version
 need systemd systemd-analyze --version

@@ -236,3 +236,29 @@ func TestTroubleFirst(t *testing.T) {
 		t.Error("the base comes first")
 	}
 }
+
+// TestSendAgainAsFromGo: for the same client and selection, the page and [Handler.SendAgain] send
+// the same again, or neither sends anything.
+func TestSendAgainAsFromGo(t *testing.T) {
+	for _, id := range []string{"msg_02", "msg_other", "msg_99", "", "\x00", "é", strings.Repeat("x", 300)} {
+		for _, selection := range []struct {
+			path   string
+			fields []string
+			s      webhookcfg.Selection
+		}{
+			{"send-again", []string{"message", id}, webhookcfg.Selection{ID: id}},
+			{"again", []string{"id", id}, webhookcfg.Selection{Scope: webhookcfg.Entity(id)}},
+			{"again-all", nil, webhookcfg.Selection{Scope: webhookcfg.All()}},
+		} {
+			f, byPage := withQueue(t)
+			p := f.serve(t)
+			p.signIn()
+			page := p.post(selection.path, selection.fields...)
+			f, byGo := withQueue(t)
+			err := hooktest.NewHandler(t, f.store, f.verifier, &f.handler).SendAgain(t.Context(), acme, selection.s)
+			if !slices.Equal(byPage.again, byGo.again) || (page.status == 200) != (err == nil) {
+				t.Errorf("%s %q: the page (%d) sent %q again, Go (%v) %q", selection.path, selection.fields, page.status, byPage.again, err, byGo.again)
+			}
+		}
+	}
+}

@@ -356,6 +356,68 @@ func TestSendAgainOfMany(t *testing.T) {
 	}
 }
 
+// TestSendAgainWaitsForPause: what is sent again waits for the end of a pause like anything else,
+// and the client's other receivers get theirs meanwhile. Nobody else can send it again.
+func TestSendAgainWaitsForPause(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, &outbox.Options{Schedule: deliver.Schedule{time.Hour}}, nil)
+			f.respond = func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/paused" {
+					w.Header().Set("Retry-After", "1800")
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}
+			f.set("a", "/paused")
+			f.setEntity("a", "other", strings.Replace(f.server.URL, "127.0.0.1", "127.0.0.2", 1)+"/")
+			f.run()
+			f.enqueue("a", "e", "m1")
+			f.awaitRetry("a", "m1")
+			if err := f.box.SendAgain(t.Context(), "b", webhookcfg.Selection{ID: "m1"}); !errors.Is(err, webhookcfg.ErrNoNotification) {
+				t.Errorf("another client: %v", err)
+			}
+			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
+				t.Fatal(err)
+			}
+			f.enqueue("a", "other", "m2")
+			f.awaitArrivals("m2", 1)
+			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+				t.Fatal(err)
+			}
+			f.awaitResend("a", 0) // it's due already
+			f.enqueue("a", "other", "m3")
+			f.awaitArrivals("m3", 1)
+			f.mu.Lock()
+			if n := len(f.arrivals["m1"]); n != 1 {
+				t.Errorf("m1 arrived %d times", n)
+			}
+			f.mu.Unlock()
+			f.set("a", "/") // ends the pause
+			if err := f.box.Wake(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			f.awaitArrivals("m1", 2)
+		})
+	}
+}
+
+// awaitRetry waits until a notification waits for its next attempt.
+func (f *fixture) awaitRetry(client, id string) {
+	f.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n, err := f.box.Notification(f.t.Context(), client, id)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if !n.Due.IsZero() {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%+v", n)
+		}
+	}
+}
+
 // awaitResend waits until a send again of many has ended.
 func (f *fixture) awaitResend(client string, want int) {
 	f.t.Helper()

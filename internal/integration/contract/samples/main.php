@@ -1,0 +1,8 @@
+<?php
+
+require __DIR__ . '/sample.php';
+
+while (($line = fgets(STDIN)) !== false) {
+    [, , $id, $timestamp, $signatures, $body] = explode("\t", rtrim($line, "\n"));
+    echo verify($id, $timestamp, $signatures, base64_decode($body)) ? "valid\n" : "invalid\n";
+}
