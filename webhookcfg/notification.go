@@ -44,8 +44,8 @@ var ErrNoNotification = errors.New("webhookcfg: no such notification")
 type NotificationQuery struct {
 	// Entity leaves out the notifications of other entities, unless it's "".
 	Entity string
-	// State leaves out notifications in other states, unless it's "". Then those that ended
-	// last come first.
+	// State leaves out notifications in other states, unless it's "". A queue can then list
+	// those first that ended last.
 	State string
 	// After is the Next of the page before, or "" for the first page.
 	After string

@@ -223,7 +223,7 @@ func (t *tables) forgetResends(ctx context.Context) error {
 }
 
 // PlanSendAgain implements [webhookcfg.NotificationQueue]. It looks at 1,000 notifications in
-// each state, or at the last 1,000 of an entity.
+// each state.
 func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
 	if plan, err = o.tables.plan(ctx, client, s); err == nil {
 		plan.Last, err = o.tables.lastResend(ctx, client)
@@ -240,8 +240,8 @@ SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since THEN 1 END)
 FROM (SELECT enqueued FROM {message} WHERE state = @state AND client = @client AND due >= @due ORDER BY due DESC LIMIT @limit) q`
 
 	planEntity = `
-SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state IN (3, 4) OR state = 1 AND due > {now} + @soon) THEN 1 END)
-FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity ORDER BY seq DESC LIMIT @limit) q`
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 1 OR due > {now} + @soon) THEN 1 END)
+FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
 )
 
 func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
@@ -257,9 +257,6 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 			return err
 		})
 	}
-	if !s.Scope.IsAll() {
-		return plan, count(planEntity)
-	}
 	for _, part := range resendParts {
 		template := planAll
 		if s.Since.IsZero() { // the index has all that it takes
@@ -267,6 +264,9 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 		}
 		if v["state"], v["due"] = part.state, part.start(since(s)); part.state == stateWaiting {
 			template = strings.Replace(template, "due >= @due", "due > {now} + @soon", 1)
+		}
+		if !s.Scope.IsAll() {
+			template = planEntity
 		}
 		if err := count(template); err != nil {
 			return plan, err

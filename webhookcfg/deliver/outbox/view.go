@@ -17,13 +17,10 @@ import (
 
 var _ webhookcfg.NotificationQueue = (*Outbox)(nil)
 
-// viewLimit is how many rows a page looks at for those that it shows.
-const viewLimit = 500
-
-// Notifications implements [webhookcfg.NotificationQueue]. Pages without a State have the
-// notifications that were enqueued last first. Of those that are waiting, the ones with a
-// further attempt come first, the next one first. A page looks at 500 notifications at most,
-// so it can have fewer than its limit.
+// Notifications implements [webhookcfg.NotificationQueue]. A page reads as many rows as it has,
+// in order of an index. Those of a State, without an Entity, are in another order: the ones that
+// ended last come first, and of those that are waiting, the ones with a further attempt come
+// first, the next one first.
 func (o *Outbox) Notifications(ctx context.Context, client string, q webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
 	at, err := parsePlace(q.After)
 	if err == nil {
@@ -106,7 +103,7 @@ func publicReason(r deliver.Reason) string {
 // A list is a row of ranges of an index.
 const (
 	newestFirst = ` FROM {message} WHERE client = @client AND seq < @seq ORDER BY seq DESC LIMIT @limit`
-	ofEntity    = ` FROM {message} WHERE client = @client AND entity = @entity AND seq < @seq ORDER BY seq DESC LIMIT @limit`
+	ofEntity    = ` FROM {message} WHERE client = @client AND entity = @entity AND state = @state AND seq < @seq ORDER BY seq DESC LIMIT @limit`
 	endedLast   = ` FROM {message} WHERE state = @state AND client = @client AND due <= @due AND (due < @due OR seq < @seq) ORDER BY due DESC, seq DESC LIMIT @limit`
 	nextRetry   = ` FROM {message} WHERE state = @state AND client = @client AND due >= @due AND (due > @due OR seq > @seq) ORDER BY due, seq LIMIT @limit`
 	unattempted = ` FROM {message} WHERE state = @state AND client = @client AND due = 0 AND seq < @seq ORDER BY seq DESC LIMIT @limit`
@@ -117,6 +114,15 @@ type viewRange struct {
 	from  string
 	state int
 	start position
+}
+
+// ofStates returns a range of an entity's notifications in some states.
+func ofStates(first, last int) string {
+	var all []string
+	for state := first; state <= last; state++ {
+		all = append(all, `SELECT * FROM (`+viewColumns+strings.Replace(ofEntity, "@state", strconv.Itoa(state), 1)+`) s`+strconv.Itoa(state))
+	}
+	return ` FROM (` + strings.Join(all, ` UNION ALL `) + `) q ORDER BY seq DESC LIMIT @limit`
 }
 
 var (
@@ -130,8 +136,12 @@ func viewRanges(q webhookcfg.NotificationQuery) []viewRange {
 	switch {
 	case q.State == "" && q.Entity == "":
 		return []viewRange{{newestFirst, 0, farthest}}
-	case q.State == "", state == stateFresh && q.Entity != "":
-		return []viewRange{{ofEntity, 0, farthest}}
+	case q.State == "":
+		return []viewRange{{ofStates(stateFresh, stateDropped), 0, farthest}}
+	case q.Entity != "" && state == stateFresh:
+		return []viewRange{{ofStates(stateFresh, stateWaiting), 0, farthest}}
+	case q.Entity != "":
+		return []viewRange{{ofEntity, state, farthest}}
 	case state == stateFresh:
 		return []viewRange{{nextRetry, stateWaiting, firstRetry}, {unattempted, stateFresh, farthest}, {unattempted, stateWaiting, farthest}}
 	default:
@@ -174,11 +184,19 @@ func (t *tables) view(ctx context.Context, client string, q webhookcfg.Notificat
 		at = &place{0, ranges[0].start.due, ranges[0].start.seq}
 	}
 	for at.Range < len(ranges) {
-		isDone, err := t.viewRange(ctx, client, q, ranges[at.Range], at, &page)
+		r := ranges[at.Range]
+		v := values{"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Notifications)}
+		err := query(ctx, t.db, t.fixed(viewColumns+r.from), v, func(rows *sql.Rows) error {
+			var row viewed
+			err := rows.Scan(row.fields()...)
+			at.Due, at.Seq = row.due, row.seq
+			page.Notifications = append(page.Notifications, row.notification())
+			return err
+		})
 		if err != nil {
 			return webhookcfg.NotificationPage{}, err
 		}
-		if !isDone {
+		if len(page.Notifications) == q.Limit {
 			page.Next = at.String()
 			return page, nil
 		}
@@ -188,43 +206,6 @@ func (t *tables) view(ctx context.Context, client string, q webhookcfg.Notificat
 		}
 	}
 	return page, nil
-}
-
-// viewRange adds the rows of a range to a page, and moves the place behind them. It reports
-// whether the range has no others.
-func (t *tables) viewRange(ctx context.Context, client string, q webhookcfg.NotificationQuery, r viewRange, at *place, page *webhookcfg.NotificationPage) (isDone bool, err error) {
-	v := values{
-		"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": at.Due, "seq": at.Seq,
-		"limit": q.Limit - len(page.Notifications), "look": viewLimit,
-	}
-	template := viewColumns + r.from
-	isFiltered := q.Entity != "" && q.State != ""
-	if isFiltered { // the rows of one come in the order of the other
-		inner := strings.Replace(template, "@limit", "@look", 1)
-		template = viewColumns + ` FROM (` + inner + `) q WHERE entity = @entity AND state ` + map[bool]string{true: `< 2`, false: `= @state`}[q.State == viewStates[stateWaiting]] + ` LIMIT @limit`
-	}
-	before := *at
-	err = query(ctx, t.db, t.fixed(template), v, func(rows *sql.Rows) error {
-		var row viewed
-		err := rows.Scan(row.fields()...)
-		at.Due, at.Seq = row.due, row.seq
-		page.Notifications = append(page.Notifications, row.notification())
-		return err
-	})
-	if err != nil || len(page.Notifications) == q.Limit {
-		return false, err
-	}
-	if !isFiltered {
-		return true, nil
-	}
-	// We have looked at viewLimit rows, unless there are fewer.
-	isDone = true
-	v["limit"], v["skip"] = 1, viewLimit-1
-	err = query(ctx, t.db, t.fixed(`SELECT due, seq`+r.from+` OFFSET @skip`), v, func(rows *sql.Rows) error {
-		isDone, *at = false, before
-		return rows.Scan(&at.Due, &at.Seq)
-	})
-	return isDone, err
 }
 
 // attemptText is an attempt in a history.

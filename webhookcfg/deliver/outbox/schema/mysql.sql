@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   UNIQUE (client, id),
   INDEX wh_outbox_message_line (state, client, due, seq),
   INDEX wh_outbox_message_newest (client, seq),
-  INDEX wh_outbox_message_entity (client, entity, seq)
+  INDEX wh_outbox_message_entity (client, entity, state, seq)
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS wh_outbox_line (

@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
 
 CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, client, due, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
-CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, seq);
+CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, state, seq);
 
 -- Owner is the process that has the line, or 0. Due is when the line has something to do, while a process has it: when
 -- the process must look at it.

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
 
 CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, client, due, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
-CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, seq);
+CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, state, seq);
 
 CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client BLOB PRIMARY KEY,
