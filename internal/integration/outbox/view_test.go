@@ -22,6 +22,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // shownRow is a row as a test puts it into the tables.
@@ -369,7 +370,7 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 				}
 			}
 			f.set("a", "/paused")
-			f.setEntity("a", "other", strings.Replace(f.server.URL, "127.0.0.1", "127.0.0.2", 1)+"/")
+			f.apply(webhookcfg.SetChange("a", webhookcfg.Entity("other"), egress.NewURL(strings.Replace(f.server.URL, "127.0.0.1", "127.0.0.2", 1)+"/")))
 			f.run()
 			f.enqueue("a", "e", "m1")
 			f.awaitRetry("a", "m1")
