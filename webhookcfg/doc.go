@@ -80,6 +80,10 @@
 // [egress.Policy.Client] makes, which checks addresses on each call. With
 // [Options.DeliveryStatus], clients can read how their deliveries go.
 //
+// Pass your queue as [Options.Notifications], and clients see in package portal what was sent
+// and what came of it, and send it again. [Handler.Notifications] and [Handler.SendAgain] do the
+// same from your own code.
+//
 // # Operate it
 //
 // Set [Options.Logger] to log each set, unset, read and list, and [Options.OnEvent] to get an

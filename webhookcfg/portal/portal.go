@@ -12,6 +12,15 @@
 // localhost: people can't sign in with SignIn, and pages don't confirm changes. Over http your
 // proxies must also pass on the field Host, or forms look as if another site had sent them.
 //
+// # Notifications
+//
+// If the handler has [webhookcfg.Options.Notifications], the pages show what was sent, and what
+// came of each attempt. People can send one notification again, or all that were given up,
+// dropped or wait for long, once they have read how many these are. What is wrong comes first on
+// the overview, with a link to where people can repair it. With [Options.Try], they can test a
+// URL before they set it, and with [Options.SigningKey] they get code that verifies
+// notifications, in five languages.
+//
 // # Safety
 //
 // Everything that a page reads or changes goes through your [webhookcfg.Handler], with its

@@ -239,6 +239,10 @@ const (
 SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since THEN 1 END)
 FROM (SELECT enqueued FROM {message} WHERE state = @state AND client = @client AND due >= @due ORDER BY due DESC LIMIT @limit) q`
 
+	// planEntityEnded is planEntity for all that ended in a state, which the index has.
+	planEntityEnded = `
+SELECT COUNT(*), COUNT(*) FROM (SELECT seq FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
+
 	planEntity = `
 SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 1 OR due > {now} + @soon) THEN 1 END)
 FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
@@ -267,6 +271,9 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 		}
 		if !s.Scope.IsAll() {
 			template = planEntity
+			if s.Since.IsZero() && part.state != stateWaiting {
+				template = planEntityEnded
+			}
 		}
 		if err := count(template); err != nil {
 			return plan, err

@@ -32,6 +32,13 @@
 // then get a notification again that they had within the last tenth of a second, under the
 // same ID.
 //
+// # What clients see
+//
+// Pass the outbox as Notifications of the handler's options. Clients then see their
+// notifications in package portal, and send them again. The pauses and limits of their receivers
+// hold for these as for new ones. A client that sends very many again doesn't delay others: a
+// process makes 500 of them due at a time.
+//
 // # What it needs
 //
 // PostgreSQL 13, MySQL 8, MariaDB 10.6 or SQLite 3.38, or later, with the settings that package
