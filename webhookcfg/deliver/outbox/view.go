@@ -116,13 +116,14 @@ type viewRange struct {
 	start position
 }
 
-// ofStates returns a range of an entity's notifications in some states.
+// ofStates returns a range of an entity's notifications in some states. It takes their numbers
+// from the index, and reads only those that it returns.
 func ofStates(first, last int) string {
 	var all []string
 	for state := first; state <= last; state++ {
-		all = append(all, `SELECT * FROM (`+viewColumns+strings.Replace(ofEntity, "@state", strconv.Itoa(state), 1)+`) s`+strconv.Itoa(state))
+		all = append(all, `SELECT * FROM (SELECT seq`+strings.Replace(ofEntity, "@state", strconv.Itoa(state), 1)+`) s`+strconv.Itoa(state))
 	}
-	return ` FROM (` + strings.Join(all, ` UNION ALL `) + `) q ORDER BY seq DESC LIMIT @limit`
+	return ` FROM {message} WHERE seq IN (SELECT seq FROM (SELECT seq FROM (` + strings.Join(all, ` UNION ALL `) + `) q ORDER BY seq DESC LIMIT @limit) p) ORDER BY seq DESC`
 }
 
 var (

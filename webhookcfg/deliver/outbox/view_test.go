@@ -1,0 +1,30 @@
+package outbox
+
+import (
+	"fmt"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// TestStatementsAreFixed: however many clients and entities ask, the lists have a few texts.
+func TestStatementsAreFixed(t *testing.T) {
+	states, _ := webhookcfg.NotificationWords()
+	tables := &tables{engine: engines[0], prefix: "wh_"}
+	for n := range 100 {
+		for _, entity := range []string{"", fmt.Sprint("e", n)} {
+			for _, state := range append(states, "") {
+				for _, r := range viewRanges(webhookcfg.NotificationQuery{Entity: entity, State: state, After: fmt.Sprint(n), Limit: n}) {
+					if s := tables.fixed(viewColumns + r.from); s.Text != tables.fixed(viewColumns+r.from).Text {
+						t.Fatal("compiled twice, differently")
+					}
+				}
+			}
+		}
+	}
+	n := 0
+	tables.statements.Range(func(any, any) bool { n++; return true })
+	if n == 0 || n > 20 {
+		t.Errorf("%d statements", n)
+	}
+}
