@@ -1,12 +1,13 @@
 package auth
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // The first and the last line of a credential file.
@@ -203,15 +204,6 @@ func checkNew(id, secret string, minLen int) error {
 
 const maxName = 128
 
-// The minimum lengths of secrets, in characters. Anyone can compute a plain SHA-256 billions
-// of times per second, so only random text withstands that: 16 characters of [GenerateSecret]
-// have 96 bits. The minimum for chosen secrets is from NIST SP 800-63B, revision 3, section
-// 5.1.1. Revision 4 asks for 15 characters where a password is the only factor.
-const (
-	minGenerated = 16
-	minChosen    = 8
-)
-
 var (
 	errName   = errors.New("id, owner or name is not 1 to 128 visible ASCII characters without a colon, the first of them not #")
 	errSecret = errors.New("secret is not valid UTF-8 or contains a control character")
@@ -227,14 +219,41 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkSecret refuses secrets that no request can present, and short ones.
-func checkSecret(secret string, minLen int) error {
-	control := func(c rune) bool { return c < ' ' || c == 0x7F }
-	if !utf8.ValidString(secret) || strings.ContainsFunc(secret, control) {
-		return errSecret
+func parseDigest(text string) (d digest, err error) {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return d, errDigest
 	}
-	if utf8.RuneCountInString(secret) < minLen {
-		return fmt.Errorf("secret of less than %d characters", minLen)
+	if _, err := hex.Decode(d[:], []byte(text)); err != nil {
+		return d, errDigest
 	}
-	return nil
+	return d, nil
+}
+
+func parsePBKDF2(text string) (h secretHash, err error) {
+	fields := strings.Split(text, ":")
+	if len(fields) != 3 {
+		return h, errKind
+	}
+	if h.rounds, err = parseRounds(fields[0]); err != nil {
+		return h, err
+	}
+	salt, err := hex.DecodeString(fields[1])
+	if err != nil || len(salt) < minSaltLen || len(salt) > maxSaltLen {
+		return h, errSalt
+	}
+	h.salt = string(salt)
+	h.sum, err = parseDigest(fields[2])
+	return h, err
+}
+
+func parseRounds(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < minRounds || n > maxRounds || strconv.Itoa(n) != text {
+		return 0, errRounds
+	}
+	return n, nil
+}
+
+func pbkdf2Line(id string, h secretHash) string {
+	return fmt.Sprintf("%s:%s:%d:%x:%x", id, kindPBKDF2, h.rounds, h.salt, h.sum)
 }

@@ -5,10 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"fmt"
-	"strconv"
-	"strings"
 )
 
 // digest is a SHA-256 value. Every kind of hash ends in one.
@@ -57,43 +53,4 @@ func newSalt() string {
 	var salt [minSaltLen]byte
 	rand.Read(salt[:]) // never fails
 	return string(salt[:])
-}
-
-func parseDigest(text string) (d digest, err error) {
-	if len(text) != hex.EncodedLen(len(d)) {
-		return d, errDigest
-	}
-	if _, err := hex.Decode(d[:], []byte(text)); err != nil {
-		return d, errDigest
-	}
-	return d, nil
-}
-
-func parsePBKDF2(text string) (h secretHash, err error) {
-	fields := strings.Split(text, ":")
-	if len(fields) != 3 {
-		return h, errKind
-	}
-	if h.rounds, err = parseRounds(fields[0]); err != nil {
-		return h, err
-	}
-	salt, err := hex.DecodeString(fields[1])
-	if err != nil || len(salt) < minSaltLen || len(salt) > maxSaltLen {
-		return h, errSalt
-	}
-	h.salt = string(salt)
-	h.sum, err = parseDigest(fields[2])
-	return h, err
-}
-
-func parseRounds(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < minRounds || n > maxRounds || strconv.Itoa(n) != text {
-		return 0, errRounds
-	}
-	return n, nil
-}
-
-func pbkdf2Line(id string, h secretHash) string {
-	return fmt.Sprintf("%s:%s:%d:%x:%x", id, kindPBKDF2, h.rounds, h.salt, h.sum)
 }

@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -74,4 +75,19 @@ func (h *Handler) changeTime() time.Time {
 			return time.UnixMicro(next).UTC()
 		}
 	}
+}
+
+// checkChange asks the host whether a change can be made.
+func (o *operation) checkChange(ctx context.Context, c Change) *apiError {
+	if o.h.options.CheckChange == nil {
+		return nil
+	}
+	err := o.h.options.CheckChange(ctx, c)
+	if err == nil {
+		return nil
+	}
+	if e := o.refused(err); e != nil {
+		return e
+	}
+	return unavailable(fmt.Errorf("CheckChange: %w", err))
 }

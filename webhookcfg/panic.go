@@ -1,7 +1,6 @@
 package webhookcfg
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,15 +44,4 @@ func (o *operation) performPanic(value any) *panicError {
 func (o *operation) panicked(value any) *panicError {
 	err, _ := value.(error)
 	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
-}
-
-// recoverReport logs a panic of OnEvent or of the logger. It doesn't change the outcome.
-func (o *operation) recoverReport(ctx context.Context) {
-	value := recover()
-	if value == nil {
-		return
-	}
-	defer func() { _ = recover() }() // the logger can panic, too
-	p := o.panicked(value)
-	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", p.Error(), "stack", string(p.stack))
 }

@@ -1,7 +1,6 @@
 package webhookcfg
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -65,21 +64,6 @@ func (o *Options) checkRefusals() error {
 
 // isUnsafeInText reports whether a character needs escaping in a response or in a header.
 func isUnsafeInText(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }
-
-// checkChange asks the host whether a change can be made.
-func (o *operation) checkChange(ctx context.Context, c Change) *apiError {
-	if o.h.options.CheckChange == nil {
-		return nil
-	}
-	err := o.h.options.CheckChange(ctx, c)
-	if err == nil {
-		return nil
-	}
-	if e := o.refused(err); e != nil {
-		return e
-	}
-	return unavailable(fmt.Errorf("CheckChange: %w", err))
-}
 
 // refused classifies an error that holds a [Refusal], and returns nil for others.
 func (o *operation) refused(err error) *apiError {

@@ -60,19 +60,6 @@ WHERE {delivery}.latest <= excluded.latest`
 	expireDeliveries = `
 DELETE FROM {delivery} WHERE latest < @before
 AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
-
-	deliveryBound = `
-SELECT entity FROM {delivery} WHERE client = @client ORDER BY entity LIMIT 1 OFFSET @skip`
-
-	// dropDeliveries and dropAllDeliveries go between awaitOthers and ifVacant, in one
-	// transaction. So they only delete the deliveries of a client with nothing set.
-	dropDeliveries = `
-DELETE FROM {delivery} WHERE client = @client AND entity <= @bound`
-	dropAllDeliveries = `
-DELETE FROM {delivery} WHERE client = @client`
-	ifVacant = `
-AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client AND length(url) > 0)
-AND NOT EXISTS (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client))`
 )
 
 // LoadDelivery returns the record that [Store.SaveDelivery] saved last for the webhook of a

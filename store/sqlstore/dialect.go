@@ -372,15 +372,6 @@ SELECT 1 FROM {override} WHERE client = @client LIMIT 1`
 	// occupied records that a client without a base has overrides.
 	occupied = `
 UPDATE {client} SET vacated = 0 WHERE id = @client AND mark = @mark`
-
-	// eraseClient locks the row of a client and deletes it, unless the client was changed or
-	// has a webhook. The statements after it in the transaction do nothing if the row is
-	// still there.
-	eraseClient = `
-DELETE FROM {client} WHERE id = @client AND mark = @mark AND length(url) = 0
-AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
-	eraseDeliveries = `
-DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
 )
 
 type (

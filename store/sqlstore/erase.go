@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -11,6 +12,30 @@ import (
 )
 
 var _ admin.Eraser = (*Store)(nil)
+
+const (
+	deliveryBound = `
+SELECT entity FROM {delivery} WHERE client = @client ORDER BY entity LIMIT 1 OFFSET @skip`
+
+	// dropDeliveries and dropAllDeliveries go between awaitOthers and ifVacant, in one
+	// transaction. So they only delete the deliveries of a client with nothing set.
+	dropDeliveries = `
+DELETE FROM {delivery} WHERE client = @client AND entity <= @bound`
+	dropAllDeliveries = `
+DELETE FROM {delivery} WHERE client = @client`
+	ifVacant = `
+AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client AND length(url) > 0)
+AND NOT EXISTS (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client))`
+
+	// eraseClient locks the row of a client and deletes it, unless the client was changed or
+	// has a webhook. The statements after it in the transaction do nothing if the row is
+	// still there.
+	eraseClient = `
+DELETE FROM {client} WHERE id = @client AND mark = @mark AND length(url) = 0
+AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
+	eraseDeliveries = `
+DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
+)
 
 // Erase implements [admin.Eraser]. In small transactions, it deletes the overrides that a
 // client left behind and the records of its deliveries. If the client still has a webhook,
@@ -63,4 +88,25 @@ func (s *Store) erase(ctx context.Context, client []byte) error {
 			return err
 		}
 	}
+}
+
+// vacantKept is how long the row of a client with nothing set stays, by the server's clock.
+// It's longer than up-to-date readers need to learn of its last change.
+const vacantKept = time.Hour
+
+// sweepVacant deletes the row of a client if it has neither a base nor overrides, and returns
+// how many rows of clients it deleted. If there are overrides, it records that, and no sweep
+// looks at the client again before its next unset.
+func (s *Store) sweepVacant(ctx context.Context, c dirtyClient) (removed int, err error) {
+	v := values{"client": c.id, "mark": c.mark, "chg": c.change}
+	overrides, err := read(ctx, s, s.queries.anyOverride, v, scanOne[int])
+	if err != nil {
+		return 0, err
+	}
+	if len(overrides) > 0 {
+		_, err := s.write(ctx, []statement{s.queries.occupied}, v)
+		return 0, err
+	}
+	n, err := s.write(ctx, s.queries.erase, v)
+	return int(n), err
 }

@@ -308,3 +308,35 @@ func mustParse(t *testing.T, text string) deliver.Key {
 	}
 	return key
 }
+
+// TestSigningKey: the page shows the first key of the webhook that the person looks at. Before
+// there's a webhook, that can be none.
+func TestSigningKey(t *testing.T) {
+	first, second := deliver.GenerateKey(), deliver.GenerateKey()
+	base := webhookcfg.Webhook{URL: egress.NewURL("https://example.com"), Source: webhookcfg.SourceBase}
+	own := webhookcfg.Webhook{URL: egress.NewURL("https://example.org"), Source: webhookcfg.SourceOverride}
+	byWebhook := keysFunc(func(_ context.Context, to deliver.Recipient) ([]deliver.Key, error) {
+		return map[string][]deliver.Key{"": {first, second}, "own": {second, first}}[to.Entity], nil
+	})
+	for _, tt := range []struct {
+		keys   deliver.Keys
+		entity string
+		hook   webhookcfg.Webhook
+		want   string
+		fails  bool
+	}{
+		{byWebhook, "", base, first.Reveal(), false},
+		{byWebhook, "e1", base, first.Reveal(), false},
+		{byWebhook, "own", own, second.Reveal(), false},
+		{byWebhook, "e1", own, "", true},
+		{keyring{first}, "e1", webhookcfg.Webhook{}, first.Reveal(), false},
+		{keyring{}, "e1", webhookcfg.Webhook{}, "", false},
+		{keyring{}, "e1", base, "", true},
+		{keyring{deliver.Key{}}, "e1", base, "", true},
+		{keysFunc(func(context.Context, deliver.Recipient) ([]deliver.Key, error) { return nil, errPanic }), "", webhookcfg.Webhook{}, "", true},
+	} {
+		if got, err := deliver.SigningKey(tt.keys)(t.Context(), "acme", tt.entity, tt.hook); got != tt.want || (err != nil) != tt.fails {
+			t.Errorf("%T %q %v: got %q, %v", tt.keys, tt.entity, tt.hook, got, err)
+		}
+	}
+}

@@ -193,42 +193,6 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 	return s.send(ctx, client, entity, m, false)
 }
 
-// Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
-// webhook was stopped or its receiver is paused after failures. If the test succeeds and the
-// webhook was stopped, deliveries to it go on. The configuration doesn't change.
-//
-// If entity is "", Test uses the client's base. The Resolver must then be a
-// [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
-//
-// A client can test one host and port every ten seconds, regardless of the number of its
-// webhooks there. Before that, until the end of a pause that the receiver asked for with
-// Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
-// Wait.
-func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
-	return s.send(ctx, client, entity, m, true)
-}
-
-// Try is [Sender.Test] for a URL that isn't set, with the key that it would have. It's neither
-// stopped nor recorded by a Health.
-func (s *Sender) Try(ctx context.Context, client, entity string, target egress.URL, m Message) Result {
-	trial := *s
-	trial.webhooks, trial.options.Health = only{URL: target}, nil
-	return trial.send(ctx, client, entity, m, true)
-}
-
-// only is a Resolver that knows one webhook.
-type only webhookcfg.Webhook
-
-// Resolve implements [Resolver].
-func (o only) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
-	return webhookcfg.Webhook(o), nil
-}
-
-// List implements [webhookcfg.Lister].
-func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error) {
-	return webhookcfg.Page{Base: webhookcfg.Webhook(o)}, nil
-}
-
 // send makes an attempt if one may start now, and reports the result.
 func (s *Sender) send(ctx context.Context, client, entity string, m Message, isTest bool) Result {
 	start := time.Now()

@@ -159,34 +159,3 @@ func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err e
 	}
 	return page, nil
 }
-
-// Erase removes everything about a client from the tables: its notifications, sent or not,
-// and its pauses. It deletes in batches, and returns how many notifications it deleted.
-// Attempts under way complete. Stop enqueueing for the client first.
-func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
-	n, err = o.tables.erase(ctx, client)
-	if err != nil {
-		return n, fmt.Errorf("outbox: erase: %w", err)
-	}
-	return n, nil
-}
-
-func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
-	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
-	for state := stateFresh; state <= stateDropped; {
-		deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
-		n += deleted
-		if err != nil {
-			return n, err
-		}
-		if deleted == 0 {
-			state++
-		}
-	}
-	for _, table := range []string{`DELETE FROM {again} WHERE client = @client`, `DELETE FROM {line} WHERE client = @client AND owner = 0`} {
-		if _, err := exec(ctx, t.db, t.compile(table), values{"client": []byte(client)}); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}

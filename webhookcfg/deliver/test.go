@@ -10,6 +10,42 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+// Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
+// webhook was stopped or its receiver is paused after failures. If the test succeeds and the
+// webhook was stopped, deliveries to it go on. The configuration doesn't change.
+//
+// If entity is "", Test uses the client's base. The Resolver must then be a
+// [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
+//
+// A client can test one host and port every ten seconds, regardless of the number of its
+// webhooks there. Before that, until the end of a pause that the receiver asked for with
+// Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
+// Wait.
+func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
+	return s.send(ctx, client, entity, m, true)
+}
+
+// Try is [Sender.Test] for a URL that isn't set, with the key that it would have. It's neither
+// stopped nor recorded by a Health.
+func (s *Sender) Try(ctx context.Context, client, entity string, target egress.URL, m Message) Result {
+	trial := *s
+	trial.webhooks, trial.options.Health = only{URL: target}, nil
+	return trial.send(ctx, client, entity, m, true)
+}
+
+// only is a Resolver that knows one webhook.
+type only webhookcfg.Webhook
+
+// Resolve implements [Resolver].
+func (o only) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook(o), nil
+}
+
+// List implements [webhookcfg.Lister].
+func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error) {
+	return webhookcfg.Page{Base: webhookcfg.Webhook(o)}, nil
+}
+
 // Tester returns [Sender.Test] in the form that the option Test of package portal needs. Each
 // test sends m under an ID of its own, which starts with "test_", so leave m.ID empty.
 //
@@ -59,20 +95,3 @@ type waitError struct {
 
 func (e *waitError) Unwrap() error             { return e.error }
 func (e *waitError) RetryAfter() time.Duration { return e.wait }
-
-// SigningKey returns the keys in the form that the option SigningKey of package portal needs:
-// a function that returns the text of the present key for the webhook in effect for an entity,
-// or for the base if the entity is "". Without a webhook, it's the key of the client, or "" if
-// that has none. The error means that Keys failed, or has no key. You can use it concurrently.
-func SigningKey(keys Keys) func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
-	return func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
-		loaded, err := loadKeys(ctx, keys, newRecipient(client, entity, hook))
-		if hook.URL.IsZero() && errors.Is(err, errNoKey) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		return loaded[0].Reveal(), nil
-	}
-}
