@@ -9,7 +9,8 @@
 //
 //   - webhookcfg: the HTTP handler, the vocabulary and the interfaces.
 //   - store: stores in memory and in a file.
-//   - auth: verifiers, which check how clients sign in.
+//   - auth: verifiers, which check how clients sign in, and the middleware that finds their
+//     addresses behind proxies.
 //   - examples: whole programs, each with a test.
 //
 // To keep webhooks in your database:

@@ -36,7 +36,8 @@ const (
 	probeModes // the number of modes
 )
 
-// probe checks that the URL can be reached, if the mode asks for it.
+// probe checks that the URL can be reached, if the mode asks for it. The prober can have a
+// shorter time limit of its own.
 func (o *operation) probe(ctx context.Context) *apiError {
 	if o.h.options.ProbeMode == ProbeOff {
 		return nil

@@ -24,6 +24,9 @@ const (
 	// resendSoon: a retry that's due so soon is left alone.
 	resendSoon = 10 * time.Second
 
+	// keepResends is how long a client sees how its last SendAgain of many went.
+	keepResends = 24 * time.Hour
+
 	planLimit = 1000 // notifications that a plan looks at
 )
 
@@ -218,7 +221,7 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 
 // forgetResends removes what nobody wants to know any more.
 func (t *tables) forgetResends(ctx context.Context) error {
-	_, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`), values{"age": defaultKeepDelivered.Microseconds()})
+	_, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`), values{"age": keepResends.Microseconds()})
 	return err
 }
 

@@ -67,14 +67,9 @@ type Options struct {
 }
 
 const (
-	defaultMaxBody       = 256 << 10
-	defaultClients       = 256
-	defaultGrace         = 20 * time.Second
-	defaultKeepFor       = 30 * 24 * time.Hour
-	defaultKeepPerClient = 10_000
-
-	defaultKeepDelivered          = 24 * time.Hour
-	defaultKeepDeliveredPerClient = 1000
+	defaultMaxBody = 256 << 10
+	defaultClients = 256
+	defaultGrace   = 20 * time.Second
 )
 
 func (o *Options) complete() error {

@@ -3,7 +3,6 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
@@ -44,9 +43,8 @@ const (
 	// maxHistory is the length of the longest history. It has room for some twenty attempts.
 	maxHistory = `480`
 
-	setOutcome  = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
-	stillWaits  = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.state < CASE WHEN v.s = 1 AND v.d = 0 THEN 1 ELSE 2 END`
-	jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.s') AS s, json_extract(value, '$.a') AS a, json_extract(value, '$.d') AS d, json_extract(value, '$.c') AS c, json_extract(value, '$.r') AS r, json_extract(value, '$.w') AS w, json_extract(value, '$.h') AS h`
+	setOutcome = `state = v.s, attempts = v.a, due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, status = v.c, reason = v.r`
+	stillWaits = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.state < CASE WHEN v.s = 1 AND v.d = 0 THEN 1 ELSE 2 END`
 )
 
 const (
@@ -70,35 +68,7 @@ WITH f AS (
 	comparedEach = `(due > @due OR due = @due AND seq COMPARED @seq)`
 )
 
-var engines = []*engine{
-	{
-		Engine: dialect.PostgreSQL, clients: steppedClients, compared: comparedPair, file: "schema/postgresql.sql",
-		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
-		lockRows: ` FOR UPDATE SKIP LOCKED`,
-		outcomes: `
-UPDATE {message} SET ` + setOutcome + `, history = right(history || v.h, ` + maxHistory + `)
-FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, s smallint, a integer, d bigint, c integer, r text, w bigint, h text)` + stillWaits,
-		untilIdle: ` AND set_config('idle_in_transaction_session_timeout', '` + strconv.FormatInt(lease.Milliseconds(), 10) + `', true) <> ''`,
-		lock:      `SELECT pg_advisory_xact_lock(hashtext('{message}'))`,
-	},
-	{
-		Engine: dialect.SQLite, clients: steppedClients, compared: comparedPair, file: "schema/sqlite.sql",
-		insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
-		outcomes: `
-UPDATE {message} SET ` + setOutcome + `, history = substr(history || v.h, -` + maxHistory + `)
-FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,
-	},
-	{
-		Engine: dialect.MySQL, clients: groupedClients, compared: comparedEach, file: "schema/mysql.sql",
-		insertOnce: `INSERT IGNORE`,
-		lockRows:   ` FOR UPDATE SKIP LOCKED`,
-		outcomes: `
-UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', s integer PATH '$.s', a integer PATH '$.a',
-  d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r', w bigint PATH '$.w', h varchar(64) PATH '$.h')) AS v
-SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = v.s, attempts = v.a,
-  due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r, history = RIGHT(CONCAT(history, v.h), ` + maxHistory + `)` + stillWaits,
-	},
-}
+var engines = []*engine{postgreSQL, sqlite, mySQL}
 
 // from is a condition for notifications at or after the position @due and @seq.
 func (e *engine) from() string { return strings.Replace(e.compared, "COMPARED", ">=", 1) }

@@ -1,0 +1,14 @@
+package outbox
+
+import "example.com/go-webhookcfg/internal/dialect"
+
+var mySQL = &engine{
+	Engine: dialect.MySQL, clients: groupedClients, compared: comparedEach, file: "schema/mysql.sql",
+	insertOnce: `INSERT IGNORE`,
+	lockRows:   ` FOR UPDATE SKIP LOCKED`,
+	outcomes: `
+UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', s integer PATH '$.s', a integer PATH '$.a',
+  d bigint PATH '$.d', c integer PATH '$.c', r varchar(64) PATH '$.r', w bigint PATH '$.w', h varchar(64) PATH '$.h')) AS v
+SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = v.s, attempts = v.a,
+  due = CASE WHEN v.s = 1 AND v.d = 0 THEN 0 ELSE {now} + v.d END, status = v.c, reason = v.r, history = RIGHT(CONCAT(history, v.h), ` + maxHistory + `)` + stillWaits,
+}
