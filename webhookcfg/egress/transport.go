@@ -22,9 +22,6 @@ const (
 	// for the extension of a chunk and for all trailers of a response.
 	readBufferBytes = 200
 
-	defaultMaxIdle        = 1000
-	defaultMaxIdlePerHost = 16
-
 	// clientTimeout bounds a request of [Policy.Client], including the response body.
 	clientTimeout = 30 * time.Second
 )

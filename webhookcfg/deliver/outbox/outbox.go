@@ -68,7 +68,6 @@ type Options struct {
 
 const (
 	defaultMaxBody = 256 << 10
-	defaultClients = 256
 	defaultGrace   = 20 * time.Second
 )
 
