@@ -162,6 +162,14 @@ var parts = []func(s *script){
 		s.unknown["m1"] = true
 		s.settle()
 	},
+	func(s *script) { // sends many again
+		s.twice(func(ctx context.Context) error {
+			return s.dying.SendAgain(ctx, "b", webhookcfg.Selection{Scope: webhookcfg.Entity("bad")})
+		})
+		s.unknown["bad"] = true
+		s.resend()
+		s.settle()
+	},
 }
 
 // twice calls f again after an error, as a host would.
@@ -187,6 +195,19 @@ func (s *script) sleep(d time.Duration) {
 	case <-time.After(d):
 	case <-s.dead:
 	}
+}
+
+// resend waits until nobody sends many again, or the process is dead.
+func (s *script) resend() {
+	s.t.Helper()
+	left := 1
+	for range 2000 {
+		if err := s.db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM %soutbox_again WHERE ended = 0", s.prefix)).Scan(&left); err == nil && left == 0 || s.isDead() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.t.Errorf("%d clients are still sending again", left)
 }
 
 // settle waits until everything has ended, or the process is dead.
@@ -310,6 +331,7 @@ func (k *step) disturb(t *testing.T, e engineCase, f fault, nth int) {
 	s.play(k.part)
 	stop := s.run()
 	s.dead = make(chan struct{})
+	s.resend()
 	s.settle()
 	stop()
 	mu.Lock()
