@@ -500,6 +500,7 @@ func documentation(t *testing.T) map[string]string {
 	docs := make(map[string]string)
 	for _, path := range []string{
 		filepath.Join("..", "..", "webhookcfg", "store.go"),
+		filepath.Join("..", "..", "webhookcfg", "list.go"),
 		filepath.Join("..", "admin", "store.go"),
 		filepath.Join("..", "cache", "feed.go"),
 	} {

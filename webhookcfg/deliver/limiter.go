@@ -22,11 +22,6 @@ const (
 	// end of a pause comes at most maxSpread after it.
 	minWait   = 100 * time.Millisecond
 	maxSpread = time.Minute
-
-	// testInterval is the minimum time between two tests of a receiver by a client. We
-	// remember maxTested receivers that were tested.
-	testInterval = 10 * time.Second
-	maxTested    = 10_000
 )
 
 // limiter keeps a client or a receiver from taking all workers of a queue. It bounds the
@@ -129,7 +124,6 @@ func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*
 var (
 	errBusy   = errors.New("deliver: as many attempts as allowed are under way")
 	errPaused = errors.New("deliver: receiver is paused")
-	errTested = errors.New("deliver: receiver was tested less than ten seconds ago")
 )
 
 // release ends the attempt. It must be called exactly once.

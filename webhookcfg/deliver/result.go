@@ -48,6 +48,8 @@ func (o Outcome) String() string {
 type Reason string
 
 // Reasons. [Delivered] has the reason "".
+//
+// One that clients can see needs its public word in webhookcfg/delivery.go, too.
 const (
 	// ReasonUnreachable, with Failed: there was no connection, or no response in time, or the
 	// policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]

@@ -10,6 +10,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+const (
+	// testInterval is the minimum time between two tests of a receiver by a client. The limiter
+	// remembers maxTested receivers that were tested.
+	testInterval = 10 * time.Second
+	maxTested    = 10_000
+)
+
+var errTested = errors.New("deliver: receiver was tested less than ten seconds ago")
+
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
 // webhook was stopped or its receiver is paused after failures. If the test succeeds and the
 // webhook was stopped, deliveries to it go on. The configuration doesn't change.
