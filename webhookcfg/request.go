@@ -42,8 +42,8 @@ func (q *request) perform(ctx context.Context) *apiError {
 	if e := q.authenticate(ctx); e != nil {
 		return e
 	}
-	if u := q.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
-		return invalidRequest(ruleEscaping)
+	if e := checkEscaping(q.r.URL); e != nil {
+		return e
 	}
 	switch q.event.Operation {
 	case opRead:

@@ -12,6 +12,13 @@ import (
 // "%2f" is a slash.
 const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
 
+func checkEscaping(u *url.URL) *apiError {
+	if u.RawPath != "" && u.EscapedPath() != u.RawPath {
+		return invalidRequest(ruleEscaping)
+	}
+	return nil
+}
+
 // isUnmodified reports whether the request target, as the server received it, ends in the
 // path that we serve. It doesn't if a mux or a middleware cleaned the path, and turned
 // "…/e1/.." into the path that means all entities.
