@@ -357,6 +357,28 @@ func TestSendAgainOfMany(t *testing.T) {
 	}
 }
 
+// TestSelectionWithoutScope: a selection that has lost its identifier selects nothing, and never
+// all. One with both is ambiguous.
+func TestSelectionWithoutScope(t *testing.T) {
+	f := newFixture(t, engines[0], nil, nil)
+	past := time.Now().UnixMicro() - 1e6
+	f.fillRows([]shownRow{{seq: 1, client: "a", entity: "e", state: givenUp, due: past, enqueued: past}})
+	for name, s := range map[string]webhookcfg.Selection{
+		"zero": {}, "since": {Since: time.Now().Add(-time.Hour)}, "empty entity": {Scope: webhookcfg.Entity("")},
+		"both": {ID: "m1", Scope: webhookcfg.All()},
+	} {
+		if err := f.box.SendAgain(t.Context(), "a", s); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := f.box.PlanSendAgain(t.Context(), "a", s); s.ID == "" && !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+			t.Errorf("%s: plan: %v", name, err)
+		}
+	}
+	if plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil || plan != (webhookcfg.SendAgainPlan{Count: 1}) {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+}
+
 // TestSendAgainWaitsForPause: what is sent again waits for the end of a pause like anything else,
 // and the client's other receivers get theirs meanwhile. Nobody else can send it again.
 func TestSendAgainWaitsForPause(t *testing.T) {

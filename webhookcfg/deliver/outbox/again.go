@@ -32,11 +32,15 @@ const (
 
 // SendAgain implements [webhookcfg.NotificationQueue]. For a selection with a Scope, it writes
 // a small row, and a process that runs makes 500 notifications due at a time. A client can only
-// have one of these under way.
+// have one of these under way. If the selection has neither an ID nor a Scope, or both, the error
+// wraps [webhookcfg.ErrInvalidArgument].
 func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) (err error) {
-	if s.ID != "" {
+	switch {
+	case (s.ID == "") == (s.Scope == webhookcfg.Scope{}):
+		err = errSelection
+	case s.ID != "":
 		err = o.tables.sendOneAgain(ctx, client, s.ID)
-	} else {
+	default:
 		err = o.tables.startResend(ctx, client, s)
 	}
 	if err != nil {
@@ -49,6 +53,10 @@ func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Sele
 	}
 	return nil
 }
+
+// errSelection is for a selection that has lost its identifier, which must not mean all, and for
+// one that's ambiguous.
+var errSelection = fmt.Errorf("%w: set either the ID or the Scope of the selection", webhookcfg.ErrInvalidArgument)
 
 // sentAgain are the columns of a notification that is sent again.
 const sentAgain = `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''`
@@ -228,7 +236,9 @@ func (t *tables) forgetResends(ctx context.Context) error {
 // PlanSendAgain implements [webhookcfg.NotificationQueue]. It looks at 1,000 notifications in
 // each state.
 func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
-	if plan, err = o.tables.plan(ctx, client, s); err == nil {
+	if s.Scope == (webhookcfg.Scope{}) {
+		err = errSelection
+	} else if plan, err = o.tables.plan(ctx, client, s); err == nil {
 		plan.Last, err = o.tables.lastResend(ctx, client)
 	}
 	if err != nil {
