@@ -379,6 +379,49 @@ func TestSelectionWithoutScope(t *testing.T) {
 	}
 }
 
+// TestEraseDuringSendAgain: what a client sends again while it's erased is erased, too.
+func TestEraseDuringSendAgain(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			hung := make(chan struct{})
+			f.respond = func(http.ResponseWriter, *http.Request) { <-hung }
+			defer close(hung)
+			f.set("a", "/")
+			past := time.Now().UnixMicro() - 1e6
+			var rows []shownRow
+			for i := range 100 {
+				rows = append(rows, shownRow{seq: i, client: "a", entity: "e", state: []int{delivered, givenUp}[i%2], due: past, enqueued: past})
+			}
+			f.fillRows(rows)
+			f.run()
+			var once sync.Once
+			db, _ := f.wired(func(c call) (before, after error) {
+				if strings.HasPrefix(c.kind, "DELETE FROM message") {
+					once.Do(func() { // those that are waiting are behind it
+						if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+							t.Error(err)
+						}
+						f.awaitResend("a", 50)
+					})
+				}
+				return nil, nil
+			})
+			if _, err := f.peer(e, db, outbox.Options{}).Erase(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			page, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{Limit: 1000})
+			if err != nil || len(page.Notifications) > 0 {
+				t.Errorf("%d notifications are left: %v", len(page.Notifications), err)
+			}
+			plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()})
+			if err != nil || plan != (webhookcfg.SendAgainPlan{}) {
+				t.Errorf("plan %+v, %v", plan, err)
+			}
+		})
+	}
+}
+
 // TestSendAgainWaitsForPause: what is sent again waits for the end of a pause like anything else,
 // and the client's other receivers get theirs meanwhile. Nobody else can send it again.
 func TestSendAgainWaitsForPause(t *testing.T) {
