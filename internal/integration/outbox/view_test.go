@@ -379,6 +379,43 @@ func TestSelectionWithoutScope(t *testing.T) {
 	}
 }
 
+// TestSendAgainTakesTurns: who sends one notification again doesn't wait for others with many.
+func TestSendAgainTakesTurns(t *testing.T) {
+	const clients, each = 20, 1500
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			for i := range clients {
+				f.fill(fmt.Sprint("big", i), each, "n")
+			}
+			f.fill("small", 1, "n")
+			past := time.Now().UnixMicro() - 1e6
+			f.exec("UPDATE {message} SET state = ", givenUp, ", due = ", past, ", enqueued = ", past)
+			for i := range clients {
+				if err := f.box.SendAgain(t.Context(), fmt.Sprint("big", i), webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.box.SendAgain(t.Context(), "small", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			ended := make(map[string]time.Time)
+			for client, n := range map[string]int{"small": 1, "big0": each} {
+				f.awaitResend(client, n)
+				plan, err := f.box.PlanSendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended[client] = plan.Last.Ended
+			}
+			if !ended["small"].Before(ended["big0"]) {
+				t.Errorf("the others went first: %v", ended)
+			}
+		})
+	}
+}
+
 // TestEraseDuringSendAgain: what a client sends again while it's erased is erased, too.
 func TestEraseDuringSendAgain(t *testing.T) {
 	for _, e := range engines {

@@ -129,13 +129,19 @@ var resendParts = [...]struct {
 
 // resendAll makes notifications due that clients send again, until ctx ends.
 func (p *process) resendAll(ctx context.Context) {
+	after := ""
 	for ctx.Err() == nil {
-		clients, err := p.queue.resend(ctx)
+		wasFirst := after == ""
+		clients, next, err := p.queue.resend(ctx, after)
+		after = next
 		p.warn(ctx, "can't send notifications again", err)
 		if len(clients) > 0 {
 			p.Committed(clients...)
 			wait(ctx, resendWait)
 			continue
+		}
+		if err == nil && !wasFirst {
+			continue // with the first one
 		}
 		timer := time.NewTimer(jitter(resendLook))
 		select {
@@ -147,25 +153,30 @@ func (p *process) resendAll(ctx context.Context) {
 	}
 }
 
-// resend makes a step for each of the clients that started first.
-func (t *tables) resend(ctx context.Context) (clients []string, err error) {
+// resend makes a step for each of the clients that come next, so that nobody waits for those with
+// many notifications.
+func (t *tables) resend(ctx context.Context, after string) (clients []string, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = query(ctx, t.db, t.fixed(`SELECT client FROM {again} WHERE ended = 0 ORDER BY started LIMIT @limit`), values{"limit": resendLimit}, func(rows *sql.Rows) error {
+	v := values{"after": []byte(after), "limit": resendLimit}
+	err = query(ctx, t.db, t.fixed(`SELECT client FROM {again} WHERE ended = 0 AND client > @after ORDER BY client LIMIT @limit`), v, func(rows *sql.Rows) error {
 		var client []byte
 		err := rows.Scan(&client)
 		clients = append(clients, string(client))
 		return err
 	})
+	if len(clients) == resendLimit {
+		next = clients[resendLimit-1]
+	}
 	for _, client := range clients {
 		if err == nil {
 			err = t.transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, next, err
 	}
-	return clients, nil
+	return clients, next, nil
 }
 
 // resendStep makes some notifications of a client due. The first statement takes the row, so

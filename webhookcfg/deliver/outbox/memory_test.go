@@ -117,9 +117,11 @@ func (s *session) call(ctx context.Context, name string) (unlock func(), err err
 	return s.mu.Unlock, nil
 }
 
-func (s *session) check(context.Context) error              { return nil }
-func (s *session) sweep(context.Context, *Options) error    { return nil }
-func (s *session) resend(context.Context) ([]string, error) { return nil, nil }
+func (s *session) check(context.Context) error           { return nil }
+func (s *session) sweep(context.Context, *Options) error { return nil }
+func (s *session) resend(context.Context, string) (clients []string, next string, err error) {
+	return nil, "", nil
+}
 
 func (s *session) join(ctx context.Context, me *identity, lease time.Duration, _ string) error {
 	unlock, err := s.call(ctx, "join")

@@ -182,9 +182,9 @@ type backend interface {
 	leads(ctx context.Context, me int64) (bool, error)
 	// stats returns figures about the whole queue.
 	stats(ctx context.Context) (Stats, error)
-	// resend makes some of the notifications due that clients are sending again. It returns
-	// those clients.
-	resend(ctx context.Context) (clients []string, err error)
+	// resend makes some of the notifications due that clients are sending again, of those that
+	// come after a client. It returns these clients, and the last of them if there can be more.
+	resend(ctx context.Context, after string) (clients []string, next string, err error)
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost

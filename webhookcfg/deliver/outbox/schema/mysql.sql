@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_again (
   due bigint NOT NULL,
   seq bigint NOT NULL,
   sent bigint NOT NULL,
-  INDEX wh_outbox_again_ended (ended, started)
+  INDEX wh_outbox_again_ended (ended, client)
 ) ENGINE = InnoDB;
 
 INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');

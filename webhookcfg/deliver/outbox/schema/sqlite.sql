@@ -47,6 +47,6 @@ CREATE TABLE IF NOT EXISTS wh_outbox_again (
   sent INTEGER NOT NULL
 );
 
-CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, started);
+CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, client);
 
 INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;
