@@ -268,16 +268,17 @@ func (o *operation) checkQuery(q NotificationQuery) *apiError {
 const ruleCursor = "The list must go on where a page of it ended"
 
 func (o *operation) checkSelection(s Selection) *apiError {
-	o.event.Scope = s.Scope
 	switch {
 	case (s.ID == "") == (s.Scope == Scope{}):
 		return serverError(fmt.Errorf("%w: set either the ID or the Scope of the selection", ErrInvalidArgument))
 	case s.ID != "" && !validNotificationID(s.ID):
 		return queueError(ErrNoNotification)
 	case s.Scope.Entity() != "":
-		_, e := o.h.entities.scope(s.Scope.Entity())
-		return e
+		if _, e := o.h.entities.scope(s.Scope.Entity()); e != nil {
+			return e // without the text in the event, since it can be anything
+		}
 	}
+	o.event.Scope = s.Scope
 	return nil
 }
 

@@ -215,6 +215,40 @@ func TestNotificationArguments(t *testing.T) {
 	}
 }
 
+// TestMalformedEntityIsNotShown: what stands where an identifier belongs can be a URL or a secret,
+// so no event or record shows it before it's checked.
+func TestMalformedEntityIsNotShown(t *testing.T) {
+	const typed = "https://hooks.example.com/t0ken?key=v4lue"
+	for name, call := range map[string]func(h *webhookcfg.Handler) error{
+		"again": func(h *webhookcfg.Handler) error {
+			return h.SendAgain(t.Context(), "acme", webhookcfg.Selection{Scope: webhookcfg.Entity(typed)})
+		},
+		"plan": func(h *webhookcfg.Handler) error {
+			_, err := h.PlanSendAgain(t.Context(), "acme", webhookcfg.Selection{Scope: webhookcfg.Entity(typed)})
+			return err
+		},
+		"both": func(h *webhookcfg.Handler) error {
+			return h.SendAgain(t.Context(), "acme", webhookcfg.Selection{ID: "m1", Scope: webhookcfg.Entity(typed)})
+		},
+		"list": func(h *webhookcfg.Handler) error {
+			_, err := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Entity: typed, Limit: 1})
+			return err
+		},
+	} {
+		var records bytes.Buffer
+		var event webhookcfg.Event
+		o := notificationOptions(&queue{})
+		o.Logger, o.OnEvent = slog.New(slog.NewTextHandler(&records, nil)), eventInto(&event)
+		err := call(newHandler(t, newRecorder(), o))
+		if err == nil || event.Status < http.StatusBadRequest {
+			t.Errorf("%s: %v, event %+v", name, err, event)
+		}
+		if text := fmt.Sprint(err, event, event.Scope, records.String()); strings.Contains(text, "t0ken") || strings.Contains(text, "v4lue") {
+			t.Errorf("%s: shown in %s", name, text)
+		}
+	}
+}
+
 // TestNotificationWords: only listed words reach a client, no more notifications than it asked
 // for, and no body unless the host shows bodies.
 func TestNotificationWords(t *testing.T) {
