@@ -34,14 +34,10 @@ func appendTypes(types []string, err error) []string {
 }
 
 // redacted removes secrets from a text of another package, such as a driver that quotes its
-// arguments: the client's secret, the token that holds it, and the path and query of the URL,
-// or of any URL if we don't know it.
+// arguments: the client's secret, the token that holds it, and the path and query of the URL in
+// any spelling, and of others, such as the one that a set would replace.
 func (o *operation) redacted(text string) string {
-	text = redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
-	if o.url.IsZero() {
-		text = redact.URLs(text)
-	}
-	return text
+	return redact.URLs(redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String()))
 }
 
 func (o *operation) redactedError(err error) error {

@@ -61,6 +61,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		"unwrapped":        func() error { return &os.PathError{Op: "open", Path: secretURL, Err: errBroken} },
 		"path alone":       func() error { return errors.New("driver: " + secretPath) },
 		"query alone":      func() error { return errors.New("driver: k=QU3RY") },
+		"another URL":      func() error { return errors.New("driver: still at https://old.example.com/T0PSECRET?k=QU3RY") },
 		"refusal":          func() error { return fmt.Errorf("%w: %w", quoting(), overLimit) },
 		"none":             func() error { return nil },
 	}
