@@ -47,12 +47,15 @@ func (v *visit) readQuery() error {
 }
 
 // checkQuery refuses a query with a field of another page, such as the identifier of an
-// entity at the page for all of them, and with two values for a field. Other fields don't
-// matter: mail programs, for example, add their own to links.
+// entity at the page for all of them, and with two values for a field. An empty identifier is
+// one that a link has lost, so it never means all. Other fields don't matter: mail programs, for
+// example, add their own to links.
 func (v *visit) checkQuery(r route) error {
 	for _, field := range fields {
 		if values, ok := v.query[field]; ok && (len(values) != 1 || !slices.Contains(r.query, field)) {
 			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+		} else if ok && field == "id" && values[0] == "" {
+			return problem{status: http.StatusBadRequest, key: "error.no_id"}
 		}
 	}
 	return nil

@@ -121,11 +121,13 @@ func TestNotifications(t *testing.T) {
 	for path, status := range map[string]int{
 		"notifications?state=Waiting": 400, "notifications?after=x": 400, "notifications?id=e*": 400, "notifications?message=msg_00": 400,
 		"notifications?state=waiting&state=dropped": 400, "again?id=e1&since=year": 400, "again": 400, "again-all?id=e1": 400,
+		"notifications?id=": 400, "notifications?id=&state=waiting": 400, "key?id=": 400, "sample?id=": 400, "test?id=": 400,
 	} {
 		if got := p.get(path); got.status != status {
 			t.Errorf("%s: got %d, want %d", path, got.status, status)
 		}
 	}
+	p.get("notifications?id=").expect(t, 400, "Type the ID of an entity", "!msg_00")
 	q.all[acme] = nil
 	p.get("notifications").expect(t, 200, "There are none here")
 
