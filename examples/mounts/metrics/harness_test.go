@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -173,8 +174,14 @@ var outcomes = []outcome{
 }
 
 // do sends the request of every outcome, and searches the responses.
-func do(t testing.TB, server string) {
+func do(t testing.TB, h http.Handler) (url string) {
 	t.Helper()
+	var underWay sync.WaitGroup // a response can arrive before its handler has returned
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		underWay.Add(1)
+		defer underWay.Done()
+		h.ServeHTTP(w, r)
+	}))
 	for _, o := range outcomes {
 		status, shown := send(t, server, o)
 		if status != o.want {
@@ -184,6 +191,8 @@ func do(t testing.TB, server string) {
 			t.Errorf("%s %s: the response leaks: %s", o.method, o.path, shown)
 		}
 	}
+	underWay.Wait()
+	return server
 }
 
 func send(t testing.TB, server string, o outcome) (status int, shown string) {

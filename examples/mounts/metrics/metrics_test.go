@@ -23,8 +23,7 @@ func TestMetrics(t *testing.T) {
 	h := newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = metrics.OnEvent })
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := serve(t, h.Before(mux))
-	do(t, server)
+	server := do(t, h.Before(mux))
 	golden(t, "metrics.txt", scrape(t, server+"/metrics", "webhook_configuration_requests_total"))
 	want := []string{
 		`webhook_configuration_duration_seconds_count{operation="list"} 1`,
@@ -56,8 +55,7 @@ func TestInstrumentHandler(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	h := newHandler(t, nil)
-	server := serve(t, promhttp.InstrumentHandlerCounter(requests, h.Before(mux)))
-	do(t, server)
+	server := do(t, promhttp.InstrumentHandlerCounter(requests, h.Before(mux)))
 	golden(t, "http.txt", scrape(t, server+"/metrics", "http_requests_total"))
 }
 
@@ -77,7 +75,7 @@ func TestLog(t *testing.T) {
 	golds := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: steady})
 	all := slog.NewJSONHandler(&whole, &slog.HandlerOptions{Level: slog.LevelDebug})
 	h := newHandler(t, func(o *webhookcfg.Options) { o.Logger = slog.New(slog.NewMultiHandler(golds, all)) })
-	do(t, serve(t, h))
+	do(t, h)
 	golden(t, "log.jsonl", strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"))
 	if leaks(whole.String()) {
 		t.Errorf("the log leaks:\n%s", &whole)

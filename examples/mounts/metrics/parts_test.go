@@ -107,7 +107,7 @@ func TestAlertsAndMetrics(t *testing.T) {
 	if err := m.Watch("queue", new(fakeQueue)); err != nil {
 		t.Fatal(err)
 	}
-	do(t, serve(t, newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = m.OnEvent })))
+	do(t, newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = m.OnEvent }))
 	exported := strings.Join(scrape(t, exposition, "webhook_"), "\n")
 	for _, file := range []string{"alerts.yml", "alerts_test.yml", "RUNBOOK.md"} {
 		text, err := os.ReadFile(file)
