@@ -108,7 +108,7 @@ func hasControl(text string) bool {
 }
 
 // guard calls a function of the host that knows a URL. The error shows no more of the URL than
-// the URL itself does. If the function panics, that's an error, too, and the slot of the
+// the URL itself does, and of others only scheme, host and port. If the function panics, that's an error, too, and the slot of the
 // attempt becomes free.
 func guard(function string, target egress.URL, call func() error) (err error) {
 	defer func() {
@@ -117,7 +117,7 @@ func guard(function string, target egress.URL, call func() error) (err error) {
 		}
 	}()
 	if err := call(); err != nil {
-		return redact.Error(redact.Text("deliver: "+function+": "+err.Error(), nil, target.Reveal(), target.String()), err)
+		return redact.Error(redact.URLs(redact.Text("deliver: "+function+": "+err.Error(), nil, target.Reveal(), target.String())), err)
 	}
 	return nil
 }

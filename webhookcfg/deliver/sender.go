@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -251,10 +252,10 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool) (*webhookcfg.Webhook, Result) {
 	hook, err := s.lookUp(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return nil, undeliverable(ReasonMessage, fmt.Errorf("deliver: client or entity: %w", err))
+		return nil, undeliverable(ReasonMessage, redact.Error(redact.URLs("deliver: client or entity: "+err.Error()), err))
 	}
 	if err != nil {
-		return nil, unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
+		return nil, unavailable(redact.Error(redact.URLs("deliver: webhook of the entity: "+err.Error()), err))
 	}
 	// A test needs the record of this setting, too: a success then ends its stop, here and in
 	// the HealthStore.

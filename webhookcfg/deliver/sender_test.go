@@ -305,3 +305,18 @@ func TestOnResult(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestResolverQuotesURL: a Resolver that fails can quote any URL. The result shows none of them
+// in full.
+func TestResolverQuotesURL(t *testing.T) {
+	for cause, reason := range map[error]deliver.Reason{errPanic: deliver.ReasonUnavailable, webhookcfg.ErrInvalidArgument: deliver.ReasonMessage} {
+		failing := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
+			return webhookcfg.Webhook{}, fmt.Errorf("row with https://hooks.example.com%s: %w", secretPath, cause)
+		})
+		r := newSender(t, failing, keyring{deliver.GenerateKey()}, nil).Send(t.Context(), "acme", "e1", message)
+		if r.Reason != reason || !errors.Is(r.Err, cause) || !strings.Contains(r.Err.Error(), "row with https://hooks.example.com/[path]") {
+			t.Errorf("%v: %v", cause, r.Err)
+		}
+		checkHidden(t, r, "t0ken", "s3cret")
+	}
+}
