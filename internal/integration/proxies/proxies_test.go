@@ -56,7 +56,10 @@ RewriteCond %{THE_REQUEST} "^\S+ (?!/hooks/[^/])"
 RewriteRule ^/+hooks/ - [F]
 ProxyPreserveHost On
 ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
-		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/"},
+		lengths: `RewriteCond %{THE_REQUEST} "^DELETE .* HTTP/2"
+RewriteCond %{HTTP:Content-Length} .
+RewriteRule ^ - [F]`,
+		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "length 0"},
 	},
 	{
 		proxy: "HAProxy", lines: "option forwardfor # and no http-request line that changes the path",
