@@ -42,7 +42,7 @@ func losesUpdates(s *simple) webhookcfg.Store {
 		s.mu.RLock()
 		cfg := s.clients[c.Client].clone()
 		s.mu.RUnlock()
-		runtime.Gosched()
+		yield()
 		s.edit(c.Client, func(configuration) configuration { return cfg.after(c) })
 		return nil
 	}}
