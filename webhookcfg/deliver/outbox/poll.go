@@ -57,7 +57,7 @@ func (p *process) look(polling, work context.Context) {
 	lastFound := time.Now()
 	var next, rested time.Time
 	for {
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(max(time.Until(next), time.Microsecond))
 		hinted, expects := false, false
 		select {
 		case <-polling.Done():
