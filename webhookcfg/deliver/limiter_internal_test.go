@@ -352,6 +352,31 @@ func TestIsSharedFairly(t *testing.T) {
 	mustDefer(t, l, "acme", "a:443", now, ReasonPaused)
 }
 
+// TestTestsAreSharedFairly: a client that tests many receivers doesn't end the interval between
+// the tests of another client.
+func TestTestsAreSharedFairly(t *testing.T) {
+	l, now := limitTo(16, 4, time.Hour), time.Now()
+	test := func(client, hostport string) Result {
+		s, r := l.acquire(receiverKey{client, hostport}, time.Time{}, now, true)
+		if s != nil {
+			s.release(now, success)
+		}
+		return r
+	}
+	test("acme", "a:443")
+	for i := range maxTested + 1 {
+		if r := test("other", fmt.Sprint(i)); r.Outcome != 0 {
+			t.Fatalf("test %d: %v", i, r)
+		}
+	}
+	if r := test("acme", "a:443"); r.Reason != ReasonBusy {
+		t.Errorf("a second test gets %v", r)
+	}
+	if r := test("other", "0"); r.Outcome != 0 {
+		t.Errorf("the receiver that was evicted gets %v", r)
+	}
+}
+
 // TestHealthyAreNotKept: of receivers that respond, nothing stays.
 func TestHealthyAreNotKept(t *testing.T) {
 	l, now := limitTo(16, 4, time.Hour), time.Now()

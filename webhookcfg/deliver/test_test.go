@@ -200,7 +200,10 @@ func TestTestsOfAReceiver(t *testing.T) {
 		}}
 		st := configured(t, "http://example.com/base")
 		for client, changes := range map[string]map[string]string{
-			"acme":  {"same": "http://example.com:80/same", "port": "http://example.com:8080/", "host": "http://example.org/"},
+			"acme": {
+				"same": "http://example.com:80/same", "port": "http://example.com:8080/", "host": "http://example.org/",
+				"address": "http://[2606:4700:0:0::1]/", "spelling": "http://[2606:4700::0001]:80/",
+			},
 			"other": {"same": "http://example.com/other"},
 		} {
 			for entity, url := range changes {
@@ -219,6 +222,8 @@ func TestTestsOfAReceiver(t *testing.T) {
 		}
 		check(t, "another port", s.Test(t.Context(), "acme", "port", message), deliver.Delivered, "")
 		check(t, "another host", s.Test(t.Context(), "acme", "host", message), deliver.Delivered, "")
+		check(t, "an address", s.Test(t.Context(), "acme", "address", message), deliver.Delivered, "")
+		check(t, "the same address", s.Test(t.Context(), "acme", "spelling", message), deliver.Deferred, deliver.ReasonBusy)
 		check(t, "another client", s.Test(t.Context(), "other", "same", message), deliver.Delivered, "")
 		time.Sleep(9 * time.Second)
 		check(t, "after the wait", s.Test(t.Context(), "acme", "same", message), deliver.Delivered, "")
