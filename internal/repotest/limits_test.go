@@ -130,9 +130,12 @@ func readCode(t *testing.T) code {
 				if !ok {
 					return true
 				}
+				isShared := slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+					return slices.Contains([]string{"sync.Mutex", "sync.RWMutex"}, types.ExprString(f.Type))
+				})
 				for _, field := range s.Fields.List {
 					for _, name := range field.Names {
-						add(n.Name.Name+"."+name.Name, canGrow(field.Type) || queues[src.dir+"."+name.Name])
+						add(n.Name.Name+"."+name.Name, canGrow(field.Type) || isShared && isList(field.Type) || queues[src.dir+"."+name.Name])
 					}
 				}
 			}
@@ -168,6 +171,12 @@ func canGrow(expr ast.Expr) bool {
 		}
 	}
 	return false
+}
+
+// isList reports whether a field has a list, which can grow if a lock guards it.
+func isList(expr ast.Expr) bool {
+	list, ok := expr.(*ast.ArrayType)
+	return ok && list.Len == nil
 }
 
 // readQueues adds the fields that are set to a channel with room for several values, as
