@@ -35,6 +35,8 @@ func ExampleFileOptions() {
 
 	write("begin\n" + line + "\nend\n")
 	file, err := auth.OpenFile(path, &auth.FileOptions{
+		// The file is a secret that Kubernetes mounts, with mode 0440 for a group.
+		AllowReadable: true,
 		// People chose their secrets, and PBKDF2 can take more than half of your processors.
 		SlowHashes: 8,
 	})
