@@ -91,6 +91,7 @@ func (v *visit) notification() error {
 	}
 	v.Template, v.Title, v.One = "notification", "one.notification", n
 	v.One.Body = n.Body[:min(len(n.Body), shownBody)]
+	v.One.History = slices.Clone(n.History) // which the queue can still use
 	slices.Reverse(v.One.History)
 	return nil
 }

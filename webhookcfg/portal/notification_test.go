@@ -114,6 +114,9 @@ func TestNotifications(t *testing.T) {
 	p.get("notifications?after=at%2050").expect(t, 200, "msg_50", "msg_59", "!msg_49", "!Next page", "First page")
 	p.get("notifications?state=given_up&id=e1").expect(t, 200, "msg_10", "!msg_01", "!msg_02", "Given up</strong>", `state=dropped&amp;id=e1`)
 	p.get("notification?message=msg_00").expect(t, 200, "msg_00", "2026-01-02 03:04:06 UTC", "redirected us", "Next attempt", "2026-01-02 04:04 UTC", "Send again", "!alert(1)")
+	if q.all[acme][0].History[0].Reason != "redirect" {
+		t.Error("the page changed what the queue returned")
+	}
 	p.get("notification?message=msg_03").expect(t, 200, "None yet.", "Dropped")
 	for _, path := range []string{"notification?message=msg_other", "notification?message=", "notification?message=%00", "send-again?message=msg_other", "notification"} {
 		p.get(path).expect(t, 404, "There is no such notification", "!Delivered")
