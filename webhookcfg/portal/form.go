@@ -29,6 +29,25 @@ func (v *visit) asked(field string) string { return cmp.Or(v.Typed(field), v.que
 // Typed returns the text that a person typed into a field.
 func (v *visit) Typed(field string) string { return v.form.Get(field) }
 
+// Kept returns the fields with which a person goes on once they have signed in: those of the
+// form that they sent, or of the address that they asked for.
+func (v *visit) Kept() url.Values {
+	from := v.query
+	if v.form != nil {
+		from = v.form
+	}
+	kept := url.Values{}
+	for _, field := range v.routes[v.Path].kept(v.IsAgain) {
+		if from.Has(field) {
+			kept.Set(field, from.Get(field))
+		}
+	}
+	if v.IsAgain {
+		kept.Set("again", "1")
+	}
+	return kept
+}
+
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
 const maxQuery = 4 << 10
@@ -51,7 +70,7 @@ func (v *visit) readQuery() error {
 // one that a link has lost, so it never means all. Other fields don't matter: mail programs, for
 // example, add their own to links.
 func (v *visit) checkQuery(r route) error {
-	for _, field := range fields {
+	for _, field := range v.fields {
 		if values, ok := v.query[field]; ok && (len(values) != 1 || !slices.Contains(r.query, field)) {
 			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
 		} else if ok && field == "id" && values[0] == "" {
@@ -60,9 +79,6 @@ func (v *visit) checkQuery(r route) error {
 	}
 	return nil
 }
-
-// fields are all that a page takes.
-var fields = []string{"show", "id", "find", "after", "state", "message", "since", "lang", "client", "again", "url", "confirm", "username", "password", "then"}
 
 // oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for
 // example in the query, can mean that its sender meant only one entity.

@@ -3,6 +3,7 @@ package portal_test
 import (
 	"context"
 	"errors"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -11,11 +12,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
@@ -42,6 +45,20 @@ func newFixture(t *testing.T) *fixture {
 		handler:  webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff},
 		portal:   portal.Options{SignIn: &portal.SignIn{}},
 	}
+}
+
+// complete has a portal with all options, a webhook of acme for all and one for e1, and the
+// queue. It counts the tests that were sent.
+func complete(t *testing.T) (f *fixture, q *queue, tests *atomic.Int64) {
+	f, q = withQueue(t)
+	tests = new(atomic.Int64)
+	f.portal.Test = func(context.Context, string, string) (string, error) { tests.Add(1); return "", nil }
+	f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { tests.Add(1); return "", nil }
+	f.portal.SigningKey = func(_ context.Context, client, entity string, _ webhookcfg.Webhook) (string, error) {
+		return "whsec_" + client + "/" + entity, nil
+	}
+	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), hooktest.Set(acme, "e1", 2))
+	return f, q, tests
 }
 
 // hosted uses the host's own session, a cookie that names the person.
@@ -114,17 +131,65 @@ func (p *person) do(r *http.Request) shown {
 	return shown{resp.StatusCode, strings.TrimPrefix(resp.Request.URL.String(), p.base), resp.Header, string(body)}
 }
 
-// formFields are the fields of the forms, besides the client.
-var formFields = map[string][]string{
-	"set": {"id", "url"}, "unset": {"id"}, "all": {"url", "confirm"}, "unset-all": {"confirm"}, "test": {"id"},
-	"try": {"id", "url"}, "try-all": {"url", "confirm"}, "send-again": {"message"}, "again": {"id", "since"}, "again-all": {"since"},
-	"sign-in": {"username", "password", "then"},
+// routes are all paths of a portal. Tests that are about every page, form or field take them
+// from here.
+var routes = portal.Routes()
+
+// The forms of the pages have these paths. The other two are the sign-in and the sign-out.
+var formPaths = pathsWith(func(r portal.Route) bool { return r.HasForm && !r.IsPublic })
+
+// pagePaths are the paths of the pages for which somebody has to be signed in.
+var pagePaths = pathsWith(func(r portal.Route) bool { return !r.IsPublic })
+
+// allFields are the fields of all addresses and forms.
+var allFields = func() (all []string) {
+	for _, r := range routes {
+		all = append(all, slices.Concat(r.Query, r.Form)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}()
+
+func pathsWith(is func(portal.Route) bool) (paths []string) {
+	for path, r := range routes {
+		if is(r) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// values has a text for every field of the pages.
+var values = map[string]string{
+	"after": "a", "again": "1", "client": acme, "confirm": "all", "find": "e", "id": "e1", "lang": "php", "message": "msg_01", "since": "hour", "show": "1", "state": "waiting", "url": otherURL,
+}
+
+// filledIn fills in fields. It fails if one is new.
+func filledIn(t *testing.T, fields []string) url.Values {
+	t.Helper()
+	filled := url.Values{}
+	for _, field := range fields {
+		if values[field] == "" {
+			t.Fatalf("values has no text for the new field %s", field)
+		}
+		filled.Set(field, values[field])
+	}
+	return filled
+}
+
+// formFields returns the fields of the form of a page that was sent to a path.
+func formFields(path string) []string {
+	if path == "sign-in" {
+		return portal.Credentials()
+	}
+	return slices.DeleteFunc(slices.Clone(routes[path].Form), func(field string) bool { return field == "again" })
 }
 
 // fieldsOf returns those of the fields that the form for a path has.
 func fieldsOf(path string, fields ...string) (own []string) {
 	for pair := range slices.Chunk(fields, 2) {
-		if pair[0] == "client" || slices.Contains(formFields[path], pair[0]) {
+		if slices.Contains(formFields(path), pair[0]) {
 			own = append(own, pair...)
 		}
 	}
@@ -134,7 +199,7 @@ func fieldsOf(path string, fields ...string) (own []string) {
 func (p *person) request(method, path string, fields ...string) *http.Request {
 	p.t.Helper()
 	form := url.Values{}
-	if path != "sign-out" {
+	if slices.Contains(formFields(path), "client") || slices.Contains(fields, "again") {
 		form.Set("client", acme) // as in the forms of the pages
 	}
 	for i := 0; i < len(fields); i += 2 {
@@ -169,6 +234,27 @@ func (p *person) signIn() shown {
 	p.t.Helper()
 	p.get("")
 	return p.post("sign-in", "username", acme, "password", secret, "then", "")
+}
+
+// hidden returns the fields that a page with one form sends besides those that a person fills
+// in.
+func (s shown) hidden() (fields url.Values) {
+	fields = url.Values{}
+	for _, field := range hiddenField.FindAllStringSubmatch(s.text, -1) {
+		fields.Add(field[1], html.UnescapeString(field[2]))
+	}
+	return fields
+}
+
+var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// signInAt signs in on a page that asks for it.
+func (p *person) signInAt(page shown, password string) shown {
+	p.t.Helper()
+	form := page.hidden()
+	form.Set("username", acme)
+	form.Set("password", password)
+	return p.postRaw("sign-in", form.Encode())
 }
 
 // setCookie replaces a cookie of the browser.

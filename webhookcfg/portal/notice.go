@@ -31,7 +31,7 @@ func (v *visit) takeNotice() {
 		return
 	}
 	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(v.location(v.Path, v.query.Get("id"))) {
+	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(entityLocation(v.Path, v.query.Get("id"))) {
 		v.Done = done
 		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
 	}

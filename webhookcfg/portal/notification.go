@@ -203,16 +203,16 @@ func (v *visit) sendMany(scope webhookcfg.Scope) error {
 }
 
 // changed returns the page that shows the effect of a change: its path, and its address.
-func (v *visit) changed() (path, location string) {
+func (v *visit) changed() (path, address string) {
 	id := v.Typed("id")
 	switch v.Path {
 	case "send-again":
-		return "notification", "notification?" + url.Values{"message": {v.Typed("message")}}.Encode()
+		return "notification", location("notification", url.Values{"message": {v.Typed("message")}})
 	case "again", "again-all":
-		path = v.location(v.Path, id)
+		path = entityLocation(v.Path, id)
 	default:
-		if path = v.location("all", ""); id != "" {
-			path = v.location("entity", id)
+		if path = location("all", nil); id != "" {
+			path = entityLocation("entity", id)
 		}
 	}
 	return path, path

@@ -141,6 +141,7 @@ type portal struct {
 	Parent  webhookcfg.Options // of the handler
 	Options Options
 	routes  map[string]route
+	fields  []string // of all routes
 	seal    seal
 	policy  string // the Content-Security-Policy
 	origins http.CrossOriginProtection
@@ -158,6 +159,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 		return nil, errors.New("portal: the handler's store can't list webhooks: it must be a webhookcfg.Lister")
 	}
 	p := &portal{handler: h, Parent: h.Options(), Options: *options, routes: routes()}
+	p.fields = fields(p.routes)
 	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
@@ -19,8 +20,20 @@ type route struct {
 	query, form []string
 }
 
+// kept returns the fields that survive a sign-in: those of a form that was sent, or of the
+// address.
+func (r route) kept(isAgain bool) []string {
+	if isAgain {
+		return r.form
+	}
+	return r.query
+}
+
+// credentials are the fields of the sign-in itself.
+var credentials = []string{"username", "password", "then"}
+
 func routes() map[string]route {
-	return map[string]route{
+	all := map[string]route{
 		"":       {get: page((*visit).overview), query: []string{"show", "find", "after"}},
 		"entity": {get: page((*visit).entity), query: []string{"show", "id"}},
 		"key":    {get: page((*visit).key), query: []string{"id"}},
@@ -67,10 +80,23 @@ func routes() map[string]route {
 			get: page((*visit).againAllPage), query: []string{"since"},
 			post: change((*visit).sendAllAgain, (*visit).againAllForm), form: []string{"client", "again", "since"},
 		},
-		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: []string{"username", "password", "then", "client", "again", "id", "url", "confirm", "message", "since"}},
+		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: credentials},
 		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
 		"style.css": {get: (*visit).style, isPublic: true},
 	}
+	signIn := all["sign-in"]
+	signIn.form = fields(all) // since it keeps those of any page
+	all["sign-in"] = signIn
+	return all
+}
+
+// fields returns all that a page takes.
+func fields(routes map[string]route) (all []string) {
+	for _, r := range routes {
+		all = append(all, slices.Concat(r.query, r.form)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // addSlash serves the portal's path without its slash, where some routers serve the portal,

@@ -202,13 +202,10 @@ func (v *visit) signIn() error {
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
 	}
-	v.Path, v.IsAgain = v.Typed("then"), v.form.Has("again") && then.post != nil
-	kept := then.query
-	if v.IsAgain {
-		kept = then.form
-	}
-	for _, field := range []string{"id", "url", "confirm"} {
-		if v.form.Has(field) && !slices.Contains(kept, field) {
+	v.Path, v.IsAgain = v.Typed("then"), v.form.Has("again")
+	own := slices.Concat(credentials, then.kept(v.IsAgain))
+	for field := range v.form {
+		if !slices.Contains(own, field) {
 			v.IsAgain = false // nothing of it can be sent again
 			return oddForm
 		}
@@ -232,7 +229,7 @@ func (v *visit) signIn() error {
 		}
 		return then.get(v)
 	}
-	return v.redirect(v.location(v.Path, v.Typed("id")))
+	return v.redirect(location(v.Path, v.Kept()))
 }
 
 // keepsCookies reports whether the browser has kept the cookie that came with the form, or a

@@ -9,14 +9,18 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
@@ -328,8 +332,70 @@ func TestThen(t *testing.T) {
 	for _, then := range []string{"https://evil.example.com/", "//evil.example.com", "../x", "sign-out", "style.css"} {
 		p.post("sign-in", "username", acme, "password", secret, "then", then).expect(t, http.StatusNotFound, "no such page")
 	}
-	p.get("entity?id=e%2B1&show=1").expect(t, http.StatusForbidden, `name="then" value="entity"`, `name="id" value="e&#43;1"`)
+	p.get("entity?id=e%2B1&show=1").expect(t, http.StatusForbidden, `name="then" value="entity"`, `name="id" value="e&#43;1"`, `name="show" value="1"`)
 	if got := p.post("sign-in", "username", acme, "password", secret, "then", "entity", "id", "e-1"); got.at != "entity?id=e-1" {
 		t.Errorf("at %s", got.at)
+	}
+}
+
+// TestSignInKeepsAddress: a sign-in leads to the address that the person asked for, with all of
+// its fields. Without one of them, it could be the address of more than they meant.
+func TestSignInKeepsAddress(t *testing.T) {
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	for _, path := range pagePaths {
+		queries := []url.Values{nil, filledIn(t, routes[path].Query)}
+		for _, field := range routes[path].Query {
+			queries = append(queries, filledIn(t, []string{field}))
+		}
+		for _, query := range queries {
+			at := path
+			if len(query) > 0 {
+				at += "?" + query.Encode()
+			}
+			p.post("sign-out")
+			asks := p.get(at)
+			if !asks.isSignIn() {
+				t.Fatalf("%s: got %d %s", at, asks.status, asks.text)
+			}
+			refused := p.signInAt(asks, "wrong-secret-12345")
+			refused.expect(t, http.StatusForbidden, "The ID or the secret is wrong")
+			got := p.signInAt(refused, secret)
+			want := p.get(at)
+			if got.at != at || got.status != want.status || got.text != want.text || want.isSignIn() {
+				t.Errorf("%s: the sign-in leads to %s (%d)\n%s\nwant (%d)\n%s", at, got.at, got.status, got.text, want.status, want.text)
+			}
+		}
+	}
+}
+
+// TestSignInKeepsForm: a form that was sent without a session comes back after the sign-in,
+// with all of its fields. The sign-in does nothing else.
+func TestSignInKeepsForm(t *testing.T) {
+	for _, path := range formPaths {
+		f, q, tests := complete(t)
+		p := f.serve(t)
+		sent := filledIn(t, formFields(path))
+		asks := p.postRaw(path, sent.Encode())
+		asks.expect(t, http.StatusForbidden, "comes back after you sign in")
+		refused := p.signInAt(asks, "wrong-secret-12345")
+		refused.expect(t, http.StatusForbidden, "The ID or the secret is wrong")
+		want := maps.Clone(sent)
+		want.Set("then", path)
+		want.Set("again", "1")
+		for _, page := range []shown{asks, refused} {
+			if got := page.hidden(); !maps.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%s: kept %v, want %v", path, got, want)
+			}
+		}
+		again := p.signInAt(refused, secret)
+		again.expect(t, http.StatusOK, "What you typed is still here")
+		if sent.Has("url") {
+			again.expect(t, http.StatusOK, `value="`+sent.Get("url")+`"`)
+		}
+		if tests.Load() > 0 || len(q.again) > 0 || f.resolved(t, "e1") != "override "+hooktest.URL(2).Reveal() || f.resolved(t, "e2") != "base "+hooktest.URL(1).Reveal() {
+			t.Errorf("%s: the sign-in did something: %d tests, sent again: %q", path, tests.Load(), q.again)
+		}
+		p.postRaw(path, sent.Encode()).expect(t, http.StatusOK, `class="notice good"`)
 	}
 }

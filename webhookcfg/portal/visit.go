@@ -60,19 +60,28 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 
 // Here returns the address of the page without its query. After a sign-in, the browser is at
 // another address.
-func (v *visit) Here() string { return v.location(v.Path, "") }
+func (v *visit) Here() string { return location(v.Path, nil) }
 
-// location returns the address of a page, relative to the others. If the identifier is too
-// long for an address, which only your own syntax allows, it's the address of the overview.
-func (*visit) location(path, id string) string {
-	query := ""
-	if id != "" {
-		query = "?" + url.Values{"id": {id}}.Encode()
-	}
-	if len(query) > maxQuery {
+// location returns the address of a page, relative to the others. If the query is too long for
+// an address, as with an identifier that only your own syntax allows, it's the address of the
+// overview.
+func location(path string, fields url.Values) string {
+	query := fields.Encode()
+	switch {
+	case len(query) > maxQuery:
 		return "./"
+	case query != "":
+		query = "?" + query
 	}
 	return cmp.Or(path, "./") + query
+}
+
+// entityLocation is the location of a page of an entity, or of the base if the identifier is "".
+func entityLocation(path, id string) string {
+	if id == "" {
+		return location(path, nil)
+	}
+	return location(path, url.Values{"id": {id}})
 }
 
 // Second is like Time, with seconds.
