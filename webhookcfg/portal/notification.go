@@ -109,8 +109,8 @@ func (v *visit) sendOneAgain() error {
 
 // orOverview shows a page, or the overview if that isn't possible.
 func (v *visit) orOverview(show func(*visit) error) error {
-	if show(v) == nil {
-		return nil
+	if err := show(v); err == nil || v.ctx.Err() != nil {
+		return err // there's no time for another page either
 	}
 	v.ID, v.Title = "", "title"
 	return v.overview()

@@ -78,12 +78,7 @@ func (v *visit) entity() error {
 }
 
 // entityForm shows the form again that a person sent for an entity.
-func (v *visit) entityForm() error {
-	if v.entity() == nil {
-		return nil
-	}
-	return v.overview()
-}
+func (v *visit) entityForm() error { return v.orOverview((*visit).entity) }
 
 // testForm shows the page from which a person sent a test.
 func (v *visit) testForm() error {
