@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -10,8 +11,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
-	"example.com/go-webhookcfg/store"
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
 // postRaw posts a form as it's written.
@@ -27,33 +27,23 @@ func (p *person) postRaw(path, form string) shown {
 	return p.do(r)
 }
 
-// ownForm returns a form of a page, filled in.
-func ownForm(path string) url.Values {
-	values := map[string]string{"client": "client-of-anna", "id": "e1", "url": otherURL, "confirm": "all"}
-	form := url.Values{}
-	for field, value := range values {
-		if slices.Contains(formFields(path), field) {
-			form.Set(field, value)
-		}
-	}
-	return form
-}
-
 // oddForms are forms that no page has: with a query, with a field of another page or of the
 // API, with a field in another spelling, or with a field twice.
-func oddForms(path string) (odd []string) {
-	form := ownForm(path).Encode()
+func oddForms(t *testing.T, path string) (odd []string) {
+	t.Helper()
+	own := filledIn(t, formFields(path))
+	form := own.Encode()
 	and := func(field string) string { return strings.TrimPrefix(form+"&"+field, "&") }
-	for _, query := range []string{"id=e1", "id=", "confirm=all", "url=x", "x", "=", "endpoint_id=e1"} {
+	for _, query := range []string{"id=e1", "id=", "confirm=all", "url=x", "x", "=", "endpoint_id=e1", "message=msg_01"} {
 		odd = append(odd, query+" "+form)
 	}
-	for _, field := range []string{"endpoint_id", "moc_id", "webhook_url", "ID", "Id", "id[]", "id ", "e1", "", "find", "after", "show", "then", "username", "password", "id", "url", "confirm"} {
-		if !slices.Contains(formFields(path), field) {
+	for _, field := range append([]string{"endpoint_id", "moc_id", "webhook_url", "ID", "Id", "id[]", "id ", "e1", ""}, allFields...) {
+		if !slices.Contains(routes[path].Form, field) {
 			odd = append(odd, " "+and(url.QueryEscape(field)+"=e1"), " "+and(url.QueryEscape(field)+"="))
 		}
 	}
-	for field := range ownForm(path) {
-		odd = append(odd, " "+and(field+"="+url.QueryEscape(ownForm(path).Get(field))), " "+and(field+"="), " "+and(field+"=e2"))
+	for field := range own {
+		odd = append(odd, " "+and(field+"="+url.QueryEscape(own.Get(field))), " "+and(field+"="), " "+and(field+"=e2"))
 	}
 	return odd
 }
@@ -62,24 +52,21 @@ func oddForms(path string) (odd []string) {
 // than what the page would do with it, so it changes nothing, sends nothing and says so.
 func TestOddForms(t *testing.T) {
 	for _, mode := range []string{"signed in", "host", "nobody"} {
-		for _, path := range []string{"set", "unset", "all", "unset-all", "test", "sign-out"} {
+		for _, path := range append(slices.Clone(formPaths), "sign-out") {
 			t.Run(mode+": "+path, func(t *testing.T) {
-				f := newFixture(t)
-				f.verifier, f.store = pair{}, store.NewMemory()
-				tests := 0
-				f.portal.Test = func(context.Context, string, string) (string, error) { tests++; return "", nil }
+				f, q, tests := complete(t)
 				if mode == "host" {
 					f.hosted()
-					f.portal.Client = func(*http.Request) (string, string, error) { return "client-of-anna", "ann", nil }
 				}
-				hooktest.Apply(t, f.store, hooktest.SetAll("client-of-anna", 1), hooktest.Set("client-of-anna", "e1", 2))
 				p := f.serve(t)
-				if mode == "signed in" {
-					p.get("")
-					p.post("sign-in", "username", "anna", "password", secret, "then", "")
+				switch mode {
+				case "signed in":
+					p.signIn()
+				case "host":
+					p.setCookie("session", "ann")
 				}
 				before, session := contents(t, f.store), p.cookie(cookieName)
-				for _, odd := range oddForms(path) {
+				for _, odd := range oddForms(t, path) {
 					query, form, _ := strings.Cut(odd, " ")
 					at := path
 					if query != "" {
@@ -90,13 +77,26 @@ func TestOddForms(t *testing.T) {
 						t.Errorf("%s with %s: %d %s", at, form, got.status, got.text)
 					}
 				}
-				if after := contents(t, f.store); after != before || tests != 0 || p.cookie(cookieName) != session {
-					t.Errorf("changed from %s to %s, %d tests", before, after, tests)
+				if after := contents(t, f.store); after != before || tests.Load() != 0 || len(q.again) > 0 || p.cookie(cookieName) != session {
+					t.Errorf("changed from %s to %s, %d tests, sent again %q", before, after, tests.Load(), q.again)
 				}
 				if mode != "nobody" {
-					p.postRaw(path, ownForm(path).Encode()).expect(t, map[bool]int{true: 403, false: 200}[path == "sign-out" && mode == "signed in"], "!isn&#39;t one of ours")
+					p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, map[bool]int{true: 403, false: 200}[path == "sign-out" && mode == "signed in"], "!isn&#39;t one of ours")
 				}
 			})
+		}
+	}
+}
+
+// TestFormsOfAll: what reaches all entities never takes the identifier of one, and what reaches
+// one never does without. So nobody can take one for the other.
+func TestFormsOfAll(t *testing.T) {
+	for _, path := range formPaths {
+		r := routes[path]
+		names := func(fields []string) bool { return slices.Contains(fields, "id") || slices.Contains(fields, "message") }
+		isOfAll := strings.HasSuffix(path, "all")
+		if names(r.Query) == isOfAll || names(r.Form) == isOfAll {
+			t.Errorf("%s takes %q in its address and %q in its form", path, r.Query, r.Form)
 		}
 	}
 }
@@ -115,62 +115,68 @@ func TestTestWithoutIdentifier(t *testing.T) {
 }
 
 // TestOddFormAtSignIn: a sign-in keeps a form only if the page that asked for it has one with
-// these fields. Otherwise nobody is signed in.
+// these fields, and an address likewise. Otherwise nobody is signed in.
 func TestOddFormAtSignIn(t *testing.T) {
-	for name, odd := range map[string]string{
-		"a query":                       "?id=e1 then=all",
-		"an entity for all":             " then=all&again=1&id=e1&url=x&confirm=all",
-		"an entity for removing all":    " then=unset-all&again=1&id=e1&confirm=all",
-		"an entity for the page of all": " then=all&id=e1",
-		"an entity for the overview":    " then=&id=e1",
-		"a URL for the key":             " then=key&id=e1&url=x",
-		"the word for one":              " then=set&again=1&id=e1&url=x&confirm=all",
-		"a URL for turning off":         " then=unset&again=1&id=e1&url=x",
-		"a URL for a test":              " then=test&again=1&id=e1&url=x",
-		"a URL for a link":              " then=set&id=e1&url=x",
-		"a URL for a page":              " then=entity&again=1&id=e1&url=x",
-		"two pages":                     " then=entity&then=all",
-		"two identifiers":               " then=entity&id=e1&id=e2",
-		"an unknown field":              " then=entity&endpoint_id=e1",
-		"two ids":                       " then=&username=bert",
-		"two secrets":                   " then=&password=x",
-	} {
-		f := newFixture(t)
-		f.verifier = pair{}
-		p := f.serve(t)
-		p.get("")
-		query, form, _ := strings.Cut(odd, " ")
-		got := p.postRaw("sign-in"+query, form+"&username=anna&password="+secret)
-		if got.status != http.StatusBadRequest || !strings.Contains(got.text, "This form isn&#39;t one of ours") || strings.Contains(got.text, "Send it again") || p.cookie(cookieName) != "" {
-			t.Errorf("%s: %d %s", name, got.status, got.text)
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	p.get("")
+	const refusal = "This form isn&#39;t one of ours"
+	refused := func(query string, form string) {
+		t.Helper()
+		got := p.postRaw("sign-in"+query, form+"&username=acme&password="+secret)
+		if got.status != http.StatusBadRequest || !strings.Contains(got.text, refusal) || strings.Contains(got.text, "Send it again") || p.cookie(cookieName) != "" {
+			t.Fatalf("%s with %s: %d %s", query, form, got.status, got.text)
 		}
 	}
-	for _, own := range []string{"then=set&again=1&client=client-of-anna&id=e1&url=x", "then=all&again=1&client=client-of-anna&url=x&confirm=all", "then=entity&id=e1", "then=unset&again=1&client=client-of-anna&id=e1", "then=set&id=e1", "then=key&id=e1"} {
-		f := newFixture(t)
-		f.verifier = pair{}
-		f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "key", nil }
-		p := f.serve(t)
-		p.get("")
-		p.postRaw("sign-in", own+"&username=anna&password="+secret).expect(t, http.StatusOK, "Signed in as")
+	refused("?id=e1", "then=all")
+	for _, form := range []string{"then=entity&then=all", "then=entity&id=e1&id=e2", "then=entity&endpoint_id=e1", "then=&username=bert", "then=&password=x", "then=all&id=e1", "then=all&again=1&id=e1&url=x&confirm=all"} {
+		refused("", form)
+	}
+	for _, path := range pagePaths {
+		for _, again := range []bool{false, true} {
+			own := routes[path].Query
+			if again {
+				own = routes[path].Form
+			}
+			form := filledIn(t, own)
+			form.Set("then", path)
+			if again {
+				form.Set("again", "1")
+			}
+			for _, field := range allFields {
+				if field != "again" && !slices.Contains(own, field) && !slices.Contains(portal.Credentials(), field) {
+					odd := maps.Clone(form)
+					odd.Set(field, values[field])
+					refused("", odd.Encode())
+				}
+			}
+			if again && !routes[path].HasForm {
+				refused("", form.Encode())
+				continue
+			}
+			if got := p.postRaw("sign-in", form.Encode()+"&username=acme&password="+secret); strings.Contains(got.text, refusal) || !strings.Contains(got.text, "Signed in as") {
+				t.Errorf("%v: %d %s", form, got.status, got.text)
+			}
+			p.post("sign-out")
+		}
 	}
 }
 
 // TestOddAddress: an address with a field of another page, or with one twice, gets a sentence.
 // So nobody takes the page of all entities for the one of the entity that they meant.
 func TestOddAddress(t *testing.T) {
-	taken := map[string][]string{"": {"show", "find", "after"}, "entity": {"show", "id"}, "set": {"show", "id", "find", "after"}, "all": {"show"}, "unset-all": {"show"}, "test": {"show", "id"}, "key": {"id"}, "sign-in": nil, "sign-out": nil}
-	f := newFixture(t).hosted()
-	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "key", nil }
-	p := f.serve(t)
+	f, _, _ := complete(t)
+	p := f.hosted().serve(t)
 	p.setCookie("session", "ann")
 	const refusal = "The address of this page has a part"
-	for _, path := range slices.Sorted(maps.Keys(taken)) {
-		for _, field := range []string{"show", "id", "find", "after", "url", "confirm", "client", "then", "again", "username", "password"} {
-			got := p.get(path + "?" + field + "=e1")
-			if strings.Contains(got.text, refusal) == slices.Contains(taken[path], field) {
-				t.Errorf("%s?%s: %d %s", path, field, got.status, got.text)
+	for path, r := range routes {
+		for _, field := range allFields {
+			one := url.Values{field: {cmp.Or(values[field], "x")}}.Encode()
+			got := p.get(path + "?" + one)
+			if strings.Contains(got.text, refusal) == slices.Contains(r.Query, field) {
+				t.Errorf("%s?%s: %d %s", path, one, got.status, got.text)
 			}
-			p.get(path+"?"+field+"=e1&"+field+"=e2").expect(t, http.StatusBadRequest, refusal, "Go to the webhooks")
+			p.get(path+"?"+one+"&"+one).expect(t, http.StatusBadRequest, refusal, "Go to the webhooks")
 		}
 	}
 }

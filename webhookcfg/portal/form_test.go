@@ -2,7 +2,6 @@ package portal_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"html"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +19,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
 // serveSlowly serves a portal whose forms have to arrive in a moment, and returns its address.
@@ -30,17 +31,25 @@ func serveSlowly(t *testing.T, f *fixture) string {
 	return server.Listener.Addr().String()
 }
 
-// forms are requests that need no form, and such that do, with the status if the form doesn't
-// arrive.
-var forms = []struct {
+// formRequest is a request with a form, and what comes of it if the form doesn't arrive.
+type formRequest struct {
 	line, header string
 	status       int
 	text         string
-}{
-	{"POST /portal/sign-in", "", 400, "didn&#39;t arrive whole and in time"},
-	{"POST /portal/set", "", 400, "didn&#39;t arrive whole and in time"},
+}
+
+// forms are requests that need no form, and all that do.
+func forms() (all []formRequest) {
+	for path, r := range routes {
+		if r.HasForm {
+			all = append(all, formRequest{"POST /portal/" + path, "", 400, "didn&#39;t arrive whole and in time"})
+		}
+	}
+	return append(all, otherForms...)
+}
+
+var otherForms = []formRequest{
 	{"POST /portal/unset-all", "Cookie: session=ann\r\n", 400, "didn&#39;t arrive whole and in time"},
-	{"POST /portal/sign-out", "", 400, "didn&#39;t arrive whole and in time"},
 	{"POST /portal/set", "Origin: https://evil.example.com\r\n", 403, "sent from another site"},
 	{"POST /portal/nothing", "", 404, "no such page"},
 	{"POST /portal/key", "", 405, "can&#39;t be used like this"},
@@ -80,7 +89,7 @@ func TestFormThatNeverEnds(t *testing.T) {
 		}
 		address := serveSlowly(t, f)
 		var clients sync.WaitGroup
-		for _, form := range forms {
+		for _, form := range forms() {
 			for _, body := range unfinished {
 				status, text := form.status, form.text
 				if mode == "host" && strings.Contains(form.line, "sign-") || body.name == "floods" && form.line+form.header != "POST /portal/set" {
@@ -188,12 +197,11 @@ var clientField = regexp.MustCompile(`name="client" value="([^"]*)"`)
 // but not the word that confirms a change of all.
 func TestTwoTabs(t *testing.T) {
 	for _, mode := range []string{"host", "sign-in", "sign-in again"} {
-		for _, path := range []string{"set", "unset", "all", "unset-all", "test"} {
+		for _, path := range formPaths {
 			t.Run(mode+": "+path, func(t *testing.T) {
-				f := newFixture(t)
+				f, q, tests := complete(t)
 				f.verifier = pair{}
-				tests := 0
-				f.portal.Test = func(context.Context, string, string) (string, error) { tests++; return "", nil }
+				q.all["client-of-bert"] = q.all[acme]
 				var enter func(p *person, id string)
 				if mode == "host" {
 					f.hosted()
@@ -219,7 +227,11 @@ func TestTwoTabs(t *testing.T) {
 				if shownClient == nil || shownClient[1] != "client-of-anna" {
 					t.Fatalf("the form's client: %q", shownClient)
 				}
-				fields := fieldsOf(path, "client", shownClient[1], "id", "e1", "url", otherURL, "confirm", "all")
+				var fields []string
+				for _, field := range formFields(path) {
+					fields = append(fields, field, values[field])
+				}
+				fields[slices.Index(fields, "client")+1] = shownClient[1]
 				var got shown
 				if mode == "sign-in again" { // the session ends, and somebody else signs in at the form
 					p.setCookie(cookieName, "ended")
@@ -231,17 +243,17 @@ func TestTwoTabs(t *testing.T) {
 					got = p.post(path, fields...)
 				}
 				want := []string{"for another client", "client-of-bert", `name="client" value="client-of-bert"`, `!name="client" value="client-of-anna"`, `!value="all"`, "!still here"}
-				if path == "set" || path == "all" {
+				if slices.Contains(fields, "url") {
 					want = append(want, html.EscapeString(otherURL))
 				}
 				got.expect(t, http.StatusConflict, want...)
-				if after := contents(t, f.store); after != before || tests != 0 {
-					t.Errorf("changed from %s to %s, %d tests", before, after, tests)
+				if after := contents(t, f.store); after != before || tests.Load() != 0 || len(q.again) > 0 {
+					t.Errorf("changed from %s to %s, %d tests, sent again %q", before, after, tests.Load(), q.again)
 				}
-				fields[1] = clientField.FindStringSubmatch(got.text)[1]
+				fields[slices.Index(fields, "client")+1] = clientField.FindStringSubmatch(got.text)[1]
 				p.post(path, fields...).expect(t, http.StatusOK, `class="notice good"`)
-				if after := contents(t, f.store); (after == before) != (path == "test") {
-					t.Errorf("the form that was shown again left %s", after)
+				if after := contents(t, f.store); after == before && tests.Load() == 0 && len(q.again) == 0 {
+					t.Error("the form that was shown again does nothing")
 				}
 			})
 		}
@@ -259,11 +271,11 @@ func TestFormWithoutClient(t *testing.T) {
 	}
 }
 
-// contents returns what a store in memory has of two clients.
+// contents returns what a store in memory has.
 func contents(t *testing.T, st webhookcfg.Store) string {
 	t.Helper()
 	var all strings.Builder
-	for _, client := range []string{"client-of-anna", "client-of-bert"} {
+	for _, client := range []string{acme, "client-of-anna", "client-of-bert"} {
 		page, err := st.(*store.Memory).List(t.Context(), client, "", 100)
 		if err != nil {
 			t.Fatal(err)
@@ -289,7 +301,7 @@ func TestCrossOrigin(t *testing.T) {
 		"another origin":    {"Origin", "https://evil.example.com"},
 		"an unknown origin": {"Origin", "null"},
 	} {
-		for _, path := range []string{"set", "all", "sign-in", "sign-out", "test"} {
+		for _, path := range pathsWith(func(r portal.Route) bool { return r.HasForm }) {
 			r := p.request("POST", path, "id", "e1", "url", hookURL, "confirm", "all", "username", acme, "password", secret)
 			r.Header.Set(fields[0], fields[1])
 			got := p.do(r)

@@ -51,6 +51,7 @@ func newFixture(t *testing.T) *fixture {
 // queue. It counts the tests that were sent.
 func complete(t *testing.T) (f *fixture, q *queue, tests *atomic.Int64) {
 	f, q = withQueue(t)
+	q.plan.Count = 3
 	tests = new(atomic.Int64)
 	f.portal.Test = func(context.Context, string, string) (string, error) { tests.Add(1); return "", nil }
 	f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { tests.Add(1); return "", nil }

@@ -11,6 +11,8 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,16 +29,55 @@ const (
 	refusedURL   = "http://10.0.0.1/t0ken"
 )
 
-// hostFunctions are the functions of a host that the portal calls. Each takes the function
-// that fails, and the page that calls it.
-var hostFunctions = []struct {
+// hostFunction is a function of a host that the portal calls.
+type hostFunction struct {
 	name  string
-	path  string
+	path  string // of a page or a form that calls it
 	set   func(f *fixture, fail func(ctx context.Context) error)
 	panic int    // the status after a panic
 	error int    // the status after an error; 0 if the function returns none
 	text  string // on the page
-}{
+}
+
+// request returns a request whose response needs the function.
+func (h hostFunction) request(p *person) *http.Request {
+	if !routes[h.path].HasForm {
+		return p.request("GET", h.path)
+	}
+	typed := refusedURL
+	if strings.HasPrefix(h.path, "try") {
+		typed = hookURL // since only an allowed one is tried
+	}
+	return p.request("POST", h.path, fieldsOf(h.path, "id", "e1", "url", typed, "message", "msg_01", "since", "hour")...)
+}
+
+// failingQueue is a NotificationQueue that only fails.
+type failingQueue struct {
+	queue
+	fail func(ctx context.Context) error
+}
+
+func (q failingQueue) Notifications(ctx context.Context, _ string, _ webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
+	return webhookcfg.NotificationPage{}, q.fail(ctx)
+}
+
+func (q failingQueue) Notification(ctx context.Context, _, _ string) (webhookcfg.Notification, error) {
+	return webhookcfg.Notification{State: "waiting"}, q.fail(ctx)
+}
+
+func (q failingQueue) SendAgain(ctx context.Context, _ string, _ webhookcfg.Selection) error {
+	return q.fail(ctx)
+}
+
+func (q failingQueue) PlanSendAgain(ctx context.Context, _ string, _ webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
+	return webhookcfg.SendAgainPlan{}, q.fail(ctx)
+}
+
+func setQueue(f *fixture, fail func(ctx context.Context) error) {
+	f.handler.Notifications = failingQueue{fail: fail}
+}
+
+var hostFunctions = []hostFunction{
 	{"Options.Client", "set", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Client = func(r *http.Request) (string, string, error) { return "", "", fail(r.Context()) }
 	}, 500, 503, "Send it again"},
@@ -59,6 +100,10 @@ var hostFunctions = []struct {
 			return webhookcfg.DeliveryStatus{}, fail(ctx)
 		}
 	}, 200, 200, "Not known right now"},
+	{"notifications", "", setQueue, 200, 200, "We can&#39;t show notifications right now"},
+	{"notifications", "notifications", setQueue, 500, 503, "Go to the webhooks"},
+	{"notifications", "notification?message=msg_01", setQueue, 500, 503, "Go to the webhooks"},
+	{"notifications", "again-all?since=hour", setQueue, 500, 503, "Go to the webhooks"},
 	{"Options.Text", "entity?id=e1", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Text = func(r *http.Request, _ string) string { _ = fail(r.Context()); return "" }
 	}, 200, 0, "Turn off"},
@@ -103,21 +148,14 @@ func TestHostFails(t *testing.T) {
 				hooktest.Apply(t, f.store, hooktest.At(1, webhookcfg.SetChange(acme, webhookcfg.Entity("e1"), egress.NewURL(hookURL))))
 				p := f.serveLogged(t, records)
 				p.setCookie("session", sessionToken)
-				var got shown
 				status := function.error
 				if strings.HasPrefix(name, "panic") || name == "error panics" {
 					status = function.panic
 				}
-				if function.error == 0 && !strings.HasPrefix(name, "panic") || function.name == "DeliveryStatus" && strings.HasSuffix(name, "session") {
+				if function.error == 0 && !strings.HasPrefix(name, "panic") || !strings.HasPrefix(function.name, "Options.") && strings.HasSuffix(name, "session") {
 					return // the function can't fail in this way
 				}
-				if function.path == "try" {
-					got = p.post("try", "id", "e1", "url", hookURL)
-				} else if function.path == "set" || function.path == "test" {
-					got = p.post(function.path, fieldsOf(function.path, "id", "e1", "url", refusedURL)...)
-				} else {
-					got = p.get(function.path)
-				}
+				got := p.do(function.request(p))
 				if function.path == "set" {
 					got.expect(t, status, refusedURL)
 				}
@@ -159,6 +197,16 @@ func TestAuthorizationInError(t *testing.T) {
 	}
 }
 
+// TestHostFunctions: each function of a host is one of those that the tests let fail and hang.
+func TestHostFunctions(t *testing.T) {
+	for field := range reflect.TypeFor[portal.Options]().Fields() {
+		isTested := slices.ContainsFunc(hostFunctions, func(h hostFunction) bool { return h.name == "Options."+field.Name })
+		if field.Type.Kind() == reflect.Func && !isTested {
+			t.Errorf("no test of Options.%s", field.Name)
+		}
+	}
+}
+
 // serveLogged is like serve, but the records get the server's own log, too.
 func (f *fixture) serveLogged(t *testing.T, records *records) *person {
 	t.Helper()
@@ -180,8 +228,9 @@ func TestHostHangs(t *testing.T) {
 				f := newFixture(t).hosted()
 				records := f.record()
 				f.portal.Client = func(*http.Request) (string, string, error) { return acme, "ann", nil }
-				hangs := 0
+				hangs, called := 0, false
 				function.set(f, func(ctx context.Context) error {
+					called = true
 					if ctx == context.TODO() {
 						return nil // the function gets none
 					}
@@ -196,24 +245,15 @@ func TestHostHangs(t *testing.T) {
 				for i := range 30 {
 					hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprint("e", i), i+1))
 				}
-				method := "GET"
-				if function.path == "set" || function.path == "test" {
-					method = "POST"
-				}
-				form := url.Values{"client": {acme}, "id": {"e1"}}
-				if function.path == "set" {
-					form.Set("url", refusedURL)
-				}
-				r := httptest.NewRequest(method, "/"+function.path, strings.NewReader(form.Encode()))
-				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r := function.request(&person{t, nil, "http://portal.example/"})
 				w := httptest.NewRecorder()
 				start := time.Now()
 				f.new(t).ServeHTTP(w, r)
 				if took := time.Since(start); took > 10*time.Second {
 					t.Errorf("took %v", took)
 				}
-				if w.Body.Len() == 0 {
-					t.Error("no page")
+				if !called || w.Body.Len() == 0 {
+					t.Errorf("called: %v, a page of %d bytes", called, w.Body.Len())
 				}
 				if function.error != 0 && hangs > 0 && (strings.Count(records.String(), "level=ERROR") > 2 || !strings.Contains(records.String(), function.name)) {
 					t.Errorf("%d hangs, logged %s", hangs, records)

@@ -220,8 +220,15 @@ func TestNoSession(t *testing.T) {
 				want = append(want, `href="https://login.example.com/?from=portal"`, "Send it again", "!password")
 			}
 			p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusForbidden, want...)
-			for path, want := range map[string]string{"all": `name="confirm" value="all"`, "unset-all": `name="confirm" value="all"`, "unset": `name="id" value="e1"`, "test": `name="id" value="e1"`} {
-				p.post(path, fieldsOf(path, "id", "e1", "url", hookURL, "confirm", "all")...).expect(t, http.StatusForbidden, "not signed in", want)
+			for _, path := range formPaths {
+				sent := filledIn(t, formFields(path))
+				got := p.postRaw(path, sent.Encode())
+				got.expect(t, http.StatusForbidden, "not signed in")
+				for field := range sent {
+					if got := got.hidden().Get(field); got != sent.Get(field) {
+						t.Errorf("%s: kept %q of %s", path, got, field)
+					}
+				}
 			}
 			if got := f.resolved(t, "e1"); got != "none" {
 				t.Errorf("changed: %s", got)
