@@ -17,7 +17,7 @@ import (
 // becomes a 503, or a 429 if it has a method RetryAfter() time.Duration.
 type NotificationQueue interface {
 	// Notifications returns a page of a client's notifications, the newest first. It can leave
-	// out History, ContentType and Body. If After isn't the Next of a page, the error wraps
+	// out ContentType and Body, and all of History but the last attempt. If After isn't the Next of a page, the error wraps
 	// [ErrInvalidArgument].
 	Notifications(ctx context.Context, client string, q NotificationQuery) (NotificationPage, error)
 

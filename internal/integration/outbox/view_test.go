@@ -255,6 +255,10 @@ func TestHistory(t *testing.T) {
 			if err != nil || n.State != "delivered" || n.Reason != "" || n.Attempts != 1 || len(n.History) < 15 || len(n.History) > 40 {
 				t.Fatalf("%+v, %v", n, err)
 			}
+			list, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{Limit: 1})
+			if err != nil || len(list.Notifications) != 1 || !slices.Equal(list.Notifications[0].History, n.History) {
+				t.Errorf("the list shows %+v, %v", list, err)
+			}
 			for i, a := range n.History {
 				want := "status"
 				if i == len(n.History)-1 {

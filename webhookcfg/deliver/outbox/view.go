@@ -37,12 +37,11 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n webhook
 	v := values{"client": []byte(client), "id": id}
 	err = query(ctx, o.tables.db, o.tables.fixed(viewOne), v, func(rows *sql.Rows) error {
 		var r viewed
-		var history string
-		if err := rows.Scan(r.fields(&history, &n.ContentType, &n.Body)...); err != nil {
+		if err := rows.Scan(r.fields(&n.ContentType, &n.Body)...); err != nil {
 			return err
 		}
 		shown := r.notification()
-		shown.ContentType, shown.Body, shown.History = n.ContentType, n.Body, parseHistory(history)
+		shown.ContentType, shown.Body = n.ContentType, n.Body
 		n = shown
 		return nil
 	})
@@ -56,9 +55,9 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n webhook
 }
 
 const (
-	viewColumns = `SELECT seq, id, entity, state, due, enqueued, attempts, reason`
+	viewColumns = `SELECT seq, id, entity, state, due, enqueued, attempts, reason, history`
 
-	viewOne = viewColumns + `, history, content_type, body FROM {message} WHERE client = @client AND id = @id`
+	viewOne = viewColumns + `, content_type, body FROM {message} WHERE client = @client AND id = @id`
 )
 
 // viewed is a row of a list that clients see.
@@ -69,17 +68,18 @@ type viewed struct {
 	enqueued   int64
 	attempts   int
 	reason     string
+	history    string
 }
 
 func (r *viewed) fields(more ...any) []any {
-	return append([]any{&r.seq, &r.id, &r.entity, &r.state, &r.due, &r.enqueued, &r.attempts, &r.reason}, more...)
+	return append([]any{&r.seq, &r.id, &r.entity, &r.state, &r.due, &r.enqueued, &r.attempts, &r.reason, &r.history}, more...)
 }
 
 // notification returns what the client may see.
 func (r *viewed) notification() webhookcfg.Notification {
 	n := webhookcfg.Notification{
 		ID: string(r.id), Entity: string(r.entity), State: viewStates[r.state], Reason: publicReason(deliver.Reason(r.reason)),
-		Made: time.UnixMicro(r.enqueued), Attempts: r.attempts,
+		Made: time.UnixMicro(r.enqueued), Attempts: r.attempts, History: parseHistory(r.history),
 	}
 	if r.state == stateWaiting && r.due > 0 {
 		n.Due = time.UnixMicro(r.due)
