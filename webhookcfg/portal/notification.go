@@ -55,6 +55,28 @@ func (*visit) States() []string {
 	return states
 }
 
+// lastAttempt is the last attempt of a notification in a list.
+type lastAttempt struct {
+	Started time.Time
+	Outcome string // "" if the state of the notification says it
+}
+
+// Last returns the last attempt of a notification, or nil.
+func (v *visit) Last(n webhookcfg.Notification) *lastAttempt {
+	if len(n.History) == 0 {
+		return nil
+	}
+	last := n.History[len(n.History)-1]
+	shown := &lastAttempt{Started: last.Started}
+	switch {
+	case last.Reason == "" && n.State != "delivered":
+		shown.Outcome = v.T("sent.delivered")
+	case last.Reason != n.Reason:
+		shown.Outcome = v.Why(last.Reason)
+	}
+	return shown
+}
+
 // Why returns the text for the reason of a notification.
 func (v *visit) Why(reason string) string {
 	if _, ok := texts["sent."+reason]; ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func withQueue(t *testing.T) (*fixture, *queue) {
 		case "dropped":
 			n.Reason = "no_webhook"
 		}
-		n.History = []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(2 * time.Second), Reason: n.Reason}}
+		n.History = []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(time.Minute), Reason: n.Reason}}
 		if state == "dropped" {
 			n.History = nil
 		}
@@ -109,8 +110,29 @@ func TestNotifications(t *testing.T) {
 	p.get("").expect(t, 200, "Recent notifications", "msg_04", "!msg_05", `href="notifications"`, "!What is wrong", "!msg_other")
 	p.get("entity?id=e1").expect(t, 200, "Recent notifications", "msg_01", "!msg_00", `href="notifications?id=e1"`)
 	p.get("entity?id=e9").expect(t, 200, "There are none here")
+	q.all[acme][7].History = q.all[acme][0].History[:1]
+	q.all[acme][8].Reason, q.all[acme][8].History = "", q.all[acme][1].History // sent again
+	q.all[acme][5].Attempts, q.all[acme][5].History = 0, nil
 	first := p.get("notifications")
 	first.expect(t, 200, "msg_00", "msg_24", "!msg_25", "Waiting</span> Your server couldn&#39;t be reached.", "No webhook was set, so it was sent nowhere.", "after=at%2025")
+	row := func(id string) string {
+		_, rest, _ := strings.Cut(first.plain(), " "+id+" ")
+		row, _, _ := strings.Cut(rest, " msg_")
+		return html.UnescapeString(row)
+	}
+	for id, want := range map[string]string{
+		"msg_00": "e0 2026-01-02 03:04 UTC Waiting Your server couldn't be reached. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC Next attempt: 2026-01-02 04:04 UTC",
+		"msg_01": "e1 2026-01-02 03:04 UTC Delivered Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
+		"msg_02": "e2 2026-01-02 03:04 UTC Given up Your server responded with an error. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
+		"msg_03": "e0 2026-01-02 03:04 UTC Dropped No webhook was set, so it was sent nowhere. Attempts: 2",
+		"msg_07": "e1 2026-01-02 03:04 UTC Dropped No webhook was set, so it was sent nowhere. Attempts: 2 Last attempt: 2026-01-02 03:04 UTC. Your server redirected us. Redirects aren't followed.",
+		"msg_08": "e2 2026-01-02 03:04 UTC Waiting Attempts: 2 Last attempt: 2026-01-02 03:05 UTC. Delivered Next attempt: 2026-01-02 04:04 UTC",
+		"msg_05": "e2 2026-01-02 03:04 UTC Delivered",
+	} {
+		if got := row(id); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", id, got, want)
+		}
+	}
 	p.get("notifications?after=at%2050").expect(t, 200, "msg_50", "msg_59", "!msg_49", "!Next page", "First page")
 	p.get("notifications?state=given_up&id=e1").expect(t, 200, "msg_10", "!msg_01", "!msg_02", "Given up</strong>", `state=dropped&amp;id=e1`)
 	p.get("notification?message=msg_00").expect(t, 200, "msg_00", "2026-01-02 03:04:06 UTC", "redirected us", "Next attempt", "2026-01-02 04:04 UTC", "Send again", "!alert(1)")
