@@ -3,9 +3,12 @@ package portal_test
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -191,3 +194,31 @@ func TestAddressesAfterSignIn(t *testing.T) {
 	p.get("set?id=e1&show=1").expect(t, http.StatusOK, hooktest.URL(1).Reveal(), `href="set?id=e1"`)
 	p.get("").expect(t, http.StatusOK, `!href="?`)
 }
+
+// TestLinksOfForms: whichever page a form gets that fails, its links are addresses of pages.
+func TestLinksOfForms(t *testing.T) {
+	f, q, _ := complete(t)
+	for i := range 30 {
+		hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprint("e", i), i+1))
+	}
+	q.err = errBroken
+	f.portal.Test = func(context.Context, string, string) (string, error) { return "", errBroken }
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range formPaths {
+		for _, id := range []string{"e1", "a/b", ""} {
+			form := filledIn(t, formFields(path))
+			if form.Has("id") {
+				form.Set("id", id)
+			}
+			page := p.postRaw(path, form.Encode())
+			for _, link := range href.FindAllStringSubmatch(page.text, -1) {
+				if got := p.get(html.UnescapeString(link[1])); got.status == http.StatusBadRequest || got.status == http.StatusNotFound {
+					t.Errorf("%s with %v: the link %s leads to %d", path, form, link[1], got.status)
+				}
+			}
+		}
+	}
+}
+
+var href = regexp.MustCompile(` href="([^"]*)"`)

@@ -58,9 +58,14 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return v
 }
 
-// Here returns the address of the page without its query. After a sign-in, the browser is at
-// another address.
-func (v *visit) Here() string { return location(v.Path, nil) }
+// Here returns the address of the page without its query. After a sign-in, or if a form gets
+// the overview, the browser is at another address.
+func (v *visit) Here() string {
+	if v.Template == "overview" {
+		return location("", nil)
+	}
+	return location(v.Path, nil)
+}
 
 // location returns the address of a page, relative to the others. If the query is too long for
 // an address, as with an identifier that only your own syntax allows, it's the address of the
