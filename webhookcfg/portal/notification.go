@@ -14,6 +14,7 @@ import (
 type sent struct {
 	List    []webhookcfg.Notification
 	Next    string
+	Asked   bool // the queue was asked
 	Unknown bool // the queue can't be asked now
 }
 
@@ -30,7 +31,7 @@ func (v *visit) showRecent(scope webhookcfg.Scope) {
 	if err == nil {
 		v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, webhookcfg.Selection{Scope: scope})
 	}
-	v.Sent = sent{List: page.Notifications, Next: page.Next, Unknown: err != nil}
+	v.Sent = sent{List: page.Notifications, Next: page.Next, Asked: true, Unknown: err != nil}
 }
 
 // trouble is a webhook whose deliveries fail.

@@ -108,6 +108,7 @@ func TestNotifications(t *testing.T) {
 	p := f.serve(t)
 	p.signIn()
 	p.get("").expect(t, 200, "Recent notifications", "msg_04", "!msg_05", `href="notifications"`, "!What is wrong", "!msg_other")
+	p.get("?find=e").expect(t, 200, "!Recent notifications", "!There are none here")
 	p.get("entity?id=e1").expect(t, 200, "Recent notifications", "msg_01", "!msg_00", `href="notifications?id=e1"`)
 	p.get("entity?id=e9").expect(t, 200, "There are none here")
 	q.all[acme][7].History = q.all[acme][0].History[:1]
