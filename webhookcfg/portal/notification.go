@@ -40,14 +40,21 @@ type trouble struct {
 	hookView
 }
 
-// showTrouble collects the webhooks on the page whose deliveries fail or were stopped.
+// showTrouble collects the webhooks on the page whose deliveries fail or were stopped. It
+// doesn't look at other pages, since a client can have any number of them.
 func (v *visit) showTrouble() {
 	const atMost = 5
 	for _, t := range slices.Concat([]row{{"", v.Hook}}, v.Rows) {
-		if (t.Hook.State == "failing" || t.Hook.State == "stopped") && len(v.Trouble) < atMost {
+		switch {
+		case t.Hook.State != "failing" && t.Hook.State != "stopped":
+		case len(v.Trouble) == atMost:
+			v.MoreTrouble++
+		default:
 			v.Trouble = append(v.Trouble, trouble{t.ID, t.Hook})
 		}
 	}
+	isPage := v.Find == "" && (v.Next != "" || v.After != "")
+	v.IsPartial = isPage && v.Parent.DeliveryStatus != nil && !v.isUnknown
 }
 
 // States returns the states that a list can be limited to.

@@ -178,11 +178,17 @@ func TestSendAgain(t *testing.T) {
 	q.plan = webhookcfg.SendAgainPlan{Count: 312}
 	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="again-all"`)
 	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `since=hour`)
-	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Started: made, Count: 500}}
-	p.get("again-all?since=day").expect(t, 200, "At least 1000 notifications", "500 so far", `name="since" value="day"`)
+	last := &q.plan.Last
+	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Selection: webhookcfg.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
+	p.get("again-all?since=day").expect(t, 200, "At least 1000 notifications", "All entities</strong><br>", "500 so far", `name="since" value="day"`)
+	last.Selection = webhookcfg.Selection{Scope: webhookcfg.Entity("e2"), Since: made.Add(-time.Hour)}
+	for _, path := range []string{"", "again-all", "again?id=e1"} {
+		p.get(path).expect(t, 200, `<strong dir="auto">e2</strong> (made since 2026-01-02 02:04 UTC)`, "500 so far", "!All entities<")
+	}
 	p.get("").expect(t, 200, "at least 1000", "500 so far")
-	q.plan.Last.Ended = made
-	p.get("again-all").expect(t, 200, "500 were sent again")
+	last.Ended = made
+	p.get("again?id=e1").expect(t, 200, `<strong dir="auto">e2</strong>`, "500 were sent again")
+	p.get("").expect(t, 200, "!e2</strong>")
 	p.post("again", "id", "e1").expect(t, 200, "They are being sent again.")
 	p.post("again", "id", "e1", "since", "hour").expect(t, 200, "They are being sent again.")
 	p.post("again-all", "since", "day").expect(t, 200, "They are being sent again.")
@@ -263,6 +269,45 @@ func TestTroubleFirst(t *testing.T) {
 	if strings.Index(page.text, "What is wrong") > strings.Index(page.text, "Default</h2>") {
 		t.Error("the base comes first")
 	}
+}
+
+// TestTroubleOnPages: the overview says what is wrong with the webhooks on its page, and that
+// there are more pages. It never says that all is well if it hasn't looked.
+func TestTroubleOnPages(t *testing.T) {
+	f := newFixture(t)
+	stopped := map[string]bool{"e39": true}
+	var err error
+	f.handler.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+		if stopped[entity] {
+			return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, err
+		}
+		return webhookcfg.DeliveryStatus{State: "ok"}, err
+	}
+	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
+	for i := range 40 {
+		hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprintf("e%02d", i), i+2))
+	}
+	p := f.serve(t)
+	p.signIn()
+	const repair, next = "Repair it", `<a href="./?after=e24">Next page</a>`
+	p.get("").expect(t, 200, "What is wrong", "No deliveries fail for the default and the webhooks on this page.", next, `!class="trouble"`, "!"+repair)
+	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="entity?id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="./">First page</a>`, "!No deliveries fail")
+	p.get("?find=e3").expect(t, 200, "What is wrong", repair, "!on this page")
+	p.get("?find=e1").expect(t, 200, "!What is wrong")
+	for i := range 8 {
+		stopped[fmt.Sprintf("e%02d", i)] = true
+	}
+	page := p.get("")
+	page.expect(t, 200, `<a href="#list">Others in the list below: 3.</a>`, "This is about the default", next)
+	if n := strings.Count(page.text, repair); n != 5 {
+		t.Errorf("%d links", n)
+	}
+	err = errBroken
+	p.get("").expect(t, 200, "Not known right now", "!No deliveries fail", "!What is wrong")
+	f.handler.DeliveryStatus = nil
+	p = f.serve(t)
+	p.signIn()
+	p.get("").expect(t, 200, "!What is wrong", "!on this page")
 }
 
 // TestSendAgainAsFromGo: for the same client and selection, the page and [Handler.SendAgain] send

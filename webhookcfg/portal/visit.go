@@ -43,6 +43,8 @@ type visit struct {
 	One                   webhookcfg.Notification
 	Plan                  webhookcfg.SendAgainPlan
 	Trouble               []trouble
+	MoreTrouble           int  // webhooks that aren't in Trouble
+	IsPartial             bool // Trouble is only that of this page
 	Language, Sample      string
 	Count                 int // overrides that a change of all would drop
 	IsMore                bool
