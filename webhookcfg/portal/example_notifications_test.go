@@ -1,0 +1,89 @@
+package portal_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// ownQueue is a queue of your own, with one notification of the client acme. An Outbox of
+// package deliver/outbox has these methods already.
+type ownQueue struct{ notification webhookcfg.Notification }
+
+func (q *ownQueue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+	n := q.notification
+	if client == "acme" && (query.State == "" || query.State == n.State) && (query.Entity == "" || query.Entity == n.Entity) {
+		page.Notifications = append(page.Notifications, n)
+	}
+	return page, nil
+}
+
+func (q *ownQueue) Notification(_ context.Context, client, id string) (webhookcfg.Notification, error) {
+	if client != "acme" || id != q.notification.ID {
+		return webhookcfg.Notification{}, webhookcfg.ErrNoNotification
+	}
+	return q.notification, nil
+}
+
+func (q *ownQueue) PlanSendAgain(_ context.Context, client string, _ webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+	if client == "acme" && q.notification.State == "given_up" {
+		plan.Count = 1
+	}
+	return plan, nil
+}
+
+func (q *ownQueue) SendAgain(_ context.Context, client string, s webhookcfg.Selection) error {
+	if client != "acme" || s.ID != "" && s.ID != q.notification.ID {
+		return webhookcfg.ErrNoNotification
+	}
+	q.notification.State = "waiting"
+	return nil
+}
+
+// With Notifications in the handler's options, people see what was sent and what came of it, and
+// send it again once their server works.
+func Example_notifications() {
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.GenerateSecret()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	made := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
+	queue := &ownQueue{webhookcfg.Notification{
+		ID: "msg_1", Entity: "e1", State: "given_up", Reason: "unreachable", Made: made, Attempts: 1,
+		History: []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
+	}}
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{Notifications: queue})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages, err := portal.New(handler, &portal.Options{
+		Client:    func(*http.Request) (client, actor string, err error) { return "acme", "ann@acme.example", nil },
+		SignInURL: "/sign-in",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// A person opens the overview, and follows the link in "What is wrong".
+	w := httptest.NewRecorder()
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Println("something is wrong:", strings.Contains(w.Body.String(), `<a href="again-all">Send all again</a>`))
+	form := url.Values{"client": {"acme"}}
+	r := httptest.NewRequest(http.MethodPost, "/again-all", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	pages.ServeHTTP(httptest.NewRecorder(), r)
+	fmt.Println(queue.notification.ID, "is", queue.notification.State)
+	// Output:
+	// something is wrong: true
+	// msg_1 is waiting
+}
