@@ -29,9 +29,21 @@ func (v *visit) showRecent(scope webhookcfg.Scope) {
 	}
 	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: scope.Entity(), Limit: recent})
 	if err == nil {
-		v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, webhookcfg.Selection{Scope: scope})
+		err = v.plan(webhookcfg.Selection{Scope: scope})
 	}
 	v.Sent = sent{List: page.Notifications, Next: page.Next, Asked: true, Unknown: err != nil}
+}
+
+// plan finds out what sending a selection again would do.
+func (v *visit) plan(s webhookcfg.Selection) (err error) {
+	v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, s)
+	return err
+}
+
+// IsRepaired reports whether the person has just repaired a webhook whose notifications are
+// missing. The page then leads to the next step.
+func (v *visit) IsRepaired() bool {
+	return v.Plan.Count > 0 && slices.Contains([]string{"done.set", "done.all", "done.test"}, v.Done)
 }
 
 // trouble is a webhook whose deliveries fail.
@@ -186,13 +198,13 @@ func (v *visit) againPage() error {
 	if v.ID == "" {
 		return problem{status: http.StatusBadRequest, key: "error.no_id"}
 	}
-	return v.plan(webhookcfg.Entity(v.ID))
+	return v.again(webhookcfg.Entity(v.ID))
 }
 
 // againAllPage says what sending again would do, for all entities.
-func (v *visit) againAllPage() error { return v.plan(webhookcfg.All()) }
+func (v *visit) againAllPage() error { return v.again(webhookcfg.All()) }
 
-func (v *visit) plan(scope webhookcfg.Scope) error {
+func (v *visit) again(scope webhookcfg.Scope) error {
 	if v.Parent.Notifications == nil {
 		return notFound
 	}
@@ -201,8 +213,7 @@ func (v *visit) plan(scope webhookcfg.Scope) error {
 	if err != nil {
 		return err
 	}
-	v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, s)
-	return err
+	return v.plan(s)
 }
 
 // sendAgain sends notifications of an entity again.

@@ -271,6 +271,26 @@ func TestTroubleFirst(t *testing.T) {
 	}
 }
 
+// TestNextStep: once somebody has repaired a webhook, the page leads to the notifications that are
+// missing. It doesn't if they have turned the webhook off, or if nothing is missing.
+func TestNextStep(t *testing.T) {
+	f, q, _ := complete(t)
+	p := f.serve(t)
+	p.signIn()
+	const one, all = `class="notice good" role="status"><p>%s</p><p>Not delivered: 3, given up, dropped or waiting for a further attempt. <a href="again?id=e1">`, `class="notice good" role="status"><p>%s</p><p>Not delivered: 3, given up, dropped or waiting for a further attempt. <a href="again-all">`
+	p.post("test", "id", "e1").expect(t, 200, fmt.Sprintf(one, "The test was accepted by your server."))
+	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, fmt.Sprintf(one, "The webhook is set."))
+	p.post("test").expect(t, 200, fmt.Sprintf(all, "The test was accepted by your server."))
+	p.post("all", "url", otherURL, "confirm", "all").expect(t, 200, fmt.Sprintf(all, "The default is set for all entities."))
+	p.get("all").expect(t, 200, "!Not delivered")
+	p.post("unset", "id", "e1").expect(t, 200, "is turned off.", "!Not delivered")
+	p.post("unset-all", "confirm", "all").expect(t, 200, "is removed.", "!Not delivered")
+	q.plan.Count = 0
+	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, "The webhook is set.", "!Not delivered")
+	q.err = errBroken
+	p.post("all", "url", otherURL, "confirm", "all").expect(t, 200, "The default is set for all entities.", "!Not delivered")
+}
+
 // TestTroubleOnPages: the overview says what is wrong with the webhooks on its page, and that
 // there are more pages. It never says that all is well if it hasn't looked.
 func TestTroubleOnPages(t *testing.T) {
