@@ -151,11 +151,11 @@ var texts = map[string]string{
 	"trouble.title": "What is wrong",
 	"trouble.base":  "Default",
 	"trouble.open":  "Repair it",
-	"trouble.sent":  "Not delivered: %d, given up, dropped or waiting for a further attempt.",
+	"trouble.sent":  "Not delivered: %d (given up, dropped, or waiting for a further attempt).",
 	"trouble.rows":  "Others in the list below: %d.",
 	"trouble.page":  "This is about the default and the webhooks on this page.",
 	"trouble.none":  "No deliveries fail for the default and the webhooks on this page.",
-	"trouble.more":  "Not delivered: at least %d, given up, dropped or waiting for a further attempt.",
+	"trouble.more":  "Not delivered: at least %d (given up, dropped, or waiting for a further attempt).",
 
 	"again.title":      "Send again",
 	"again.what":       "These notifications are sent again to the webhooks that are set now, under the same message IDs, each with a new series of attempts. They're sent as fast as your server takes them. If your server fails, they wait like new ones.",
