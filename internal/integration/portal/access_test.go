@@ -13,7 +13,7 @@ import (
 )
 
 // paths are the pages for a person who is signed in.
-var paths = []string{"", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "key?id=orders-1", "sample", "sample?id=orders-1&lang=java&show=1", "notifications", "notifications?state=dropped&id=orders-1", "notifications?after=x", "notification?message=msg_00000000000000000000000000000000", "notification?message=msg_00000000000000000000000000000003", "notification?message=x", "again?id=orders-1", "again-all?since=day", "nothing"}
+var paths = []string{"", "?after=orders-1", "?after=orders-2", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "key?id=orders-1", "sample", "sample?id=orders-1&lang=java&show=1", "notifications", "notifications?state=dropped&id=orders-1", "notifications?after=x", "notification?message=msg_00000000000000000000000000000000", "notification?message=msg_00000000000000000000000000000003", "notification?message=x", "again?id=orders-1", "again-all?since=day", "nothing"}
 
 // axe returns the source of axe-core, which npm installs.
 func axe(t *testing.T) string {
