@@ -40,10 +40,17 @@ func (v *visit) plan(s webhookcfg.Selection) (err error) {
 	return err
 }
 
-// IsRepaired reports whether the person has just repaired a webhook whose notifications are
-// missing. The page then leads to the next step.
+// IsRepaired reports whether the person has just repaired a webhook.
 func (v *visit) IsRepaired() bool {
-	return v.Plan.Count > 0 && slices.Contains([]string{"done.set", "done.all", "done.test"}, v.Done)
+	return slices.Contains([]string{"done.set", "done.all", "done.test"}, v.Done)
+}
+
+// showMissing finds out how many notifications are missing once the base is repaired. The page of
+// an entity has found that out anyway.
+func (v *visit) showMissing() {
+	if v.Template == "all" && v.IsRepaired() && v.Parent.Notifications != nil {
+		_ = v.plan(webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
+	}
 }
 
 // trouble is a webhook whose deliveries fail.

@@ -22,6 +22,8 @@ type queue struct {
 	plan  webhookcfg.SendAgainPlan
 	err   error
 	again []string
+
+	planned int
 }
 
 func (q *queue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
@@ -69,6 +71,7 @@ func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selec
 }
 
 func (q *queue) PlanSendAgain(context.Context, string, webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
+	q.planned++
 	return q.plan, q.err
 }
 
@@ -282,7 +285,11 @@ func TestNextStep(t *testing.T) {
 	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, fmt.Sprintf(one, "The webhook is set."))
 	p.post("test").expect(t, 200, fmt.Sprintf(all, "The test was accepted by your server."))
 	p.post("all", "url", otherURL, "confirm", "all").expect(t, 200, fmt.Sprintf(all, "The default is set for all entities."))
+	asked := q.planned
 	p.get("all").expect(t, 200, "!Not delivered")
+	if q.planned > asked {
+		t.Error("the page of all asks the queue without a reason")
+	}
 	p.post("unset", "id", "e1").expect(t, 200, "is turned off.", "!Not delivered")
 	p.post("unset-all", "confirm", "all").expect(t, 200, "is removed.", "!Not delivered")
 	q.plan.Count = 0

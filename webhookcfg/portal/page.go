@@ -92,9 +92,6 @@ func (v *visit) testForm() error {
 func (v *visit) all() error {
 	const atMost = 1000
 	v.Template, v.Title = "all", "all.title"
-	if v.Parent.Notifications != nil {
-		_ = v.plan(webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
-	}
 	for after := ""; ; {
 		page, err := v.handler.List(v.ctx, v.Client, after, atMost)
 		if err != nil {

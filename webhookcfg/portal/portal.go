@@ -17,9 +17,9 @@
 // If the handler has [webhookcfg.Options.Notifications], the pages show what was sent, and what
 // came of each attempt. People can send one notification again, or all that were given up,
 // dropped or wait for long, once they have read how many these are. What is wrong comes first on
-// the overview, with a link to where people can repair it. With [Options.Try], they can test a
-// URL before they set it, and with [Options.SigningKey] they get code that verifies
-// notifications, in five languages.
+// the overview, for the webhooks on its page, with a link to where people can repair it. With
+// [Options.Try], they can test a URL before they set it, and with [Options.SigningKey] they get
+// code that verifies notifications, in five languages.
 //
 // # Safety
 //

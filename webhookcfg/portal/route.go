@@ -144,6 +144,7 @@ func page(show func(*visit) error) func(*visit) error {
 		}
 		if v.r.Method == http.MethodGet {
 			v.takeNotice()
+			v.showMissing()
 		}
 		v.write()
 		return nil
