@@ -11,6 +11,11 @@
 // has. Only what isn't about URLs still goes to the inner store itself: Migrate, Healthy, and
 // the records of deliveries.
 //
+// Tools need the wrapper, too. A URL that one sets in the inner store itself is readable there,
+// and without [Options.AllowPlain], your service then fails with [ErrEnvelope]. An audit of the
+// inner store refuses every envelope. The tool in examples/admin takes the keys with
+// -sealed-keys. A tool of yours can ask [IsEnvelope].
+//
 // URLs are encrypted with AES-256-GCM and a random nonce, and bound to their client and
 // entity: an envelope that was changed, or copied to another place, is an error, and never
 // another client's URL. An attacker who can write to your database can still put back an

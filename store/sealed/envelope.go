@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // An envelope is the text that the inner store keeps instead of a URL:
@@ -37,6 +38,11 @@ type envelope struct {
 }
 
 func isEnvelope(text string) bool { return strings.HasPrefix(text, envelopePrefix) }
+
+// IsEnvelope reports whether the inner store returned an envelope instead of a URL. A tool that
+// works with the inner store should then leave the webhook alone: it can't judge the URL, and one
+// that it sets would be readable.
+func IsEnvelope(url egress.URL) bool { return isEnvelope(url.Reveal()) }
 
 func parseEnvelope(text string) (envelope, error) {
 	rest, _ := strings.CutPrefix(text, envelopePrefix)

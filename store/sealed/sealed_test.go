@@ -169,6 +169,18 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestIsEnvelope: a tool can tell what the inner store has.
+func TestIsEnvelope(t *testing.T) {
+	inner := store.NewMemory()
+	hooktest.Apply(t, seal(t, inner, nil, "k"), hooktest.Set("c", "e1", 1))
+	later := "sealed.2." + strings.TrimPrefix(stored(t, inner, "c", "e1"), "sealed.1.")
+	for text, want := range map[string]bool{stored(t, inner, "c", "e1"): true, later: true, secretURL: false, "https://sealed.1.k.example/": false, "": false} {
+		if got := sealed.IsEnvelope(egress.NewURL(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 // put stores a text in place of an envelope of client c.
 func put(t testing.TB, inner webhookcfg.Store, scope webhookcfg.Scope, text string) {
 	t.Helper()
