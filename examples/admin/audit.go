@@ -5,6 +5,7 @@ import (
 	"flag"
 
 	"example.com/go-webhookcfg/store/admin"
+	"example.com/go-webhookcfg/store/sealed"
 )
 
 func auditFlags(s *session, flags *flag.FlagSet) {
@@ -19,6 +20,9 @@ func audit(ctx context.Context, s *session) (code int, err error) {
 			violations = admin.Audit(ctx, st, s.args[1], &s.policy)
 		}
 		for v, err := range violations {
+			if err == nil && sealed.IsEnvelope(v.Webhook.URL) {
+				err = errSealed
+			}
 			if err == nil {
 				code = found
 				r := s.record(v.Client, v.Scope.Entity(), v.Webhook)

@@ -72,7 +72,10 @@ func (s *session) scope() (webhookcfg.Scope, error) {
 }
 
 func set(ctx context.Context, s *session) (int, error) {
-	return s.change(ctx, func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
+	return s.change(ctx, func(ctx context.Context, st *opened, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
+		if err := s.checkSet(ctx, st); err != nil {
+			return err
+		}
 		url, err := s.ask("URL: ") // not an argument, since others can see those
 		if err == nil {
 			err = confirm()
@@ -85,7 +88,7 @@ func set(ctx context.Context, s *session) (int, error) {
 }
 
 func unset(ctx context.Context, s *session) (int, error) {
-	return s.change(ctx, func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
+	return s.change(ctx, func(ctx context.Context, _ *opened, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
 		if err := confirm(); err != nil {
 			return err
 		}
@@ -95,7 +98,7 @@ func unset(ctx context.Context, s *session) (int, error) {
 
 // change calls do with a handler for the store. The function confirm asks for a confirmation
 // if the change is for all entities.
-func (s *session) change(ctx context.Context, do func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error) (int, error) {
+func (s *session) change(ctx context.Context, do func(ctx context.Context, st *opened, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error) (int, error) {
 	scope, err := s.scope()
 	if err != nil {
 		return wrongUsage, err
@@ -115,7 +118,7 @@ func (s *session) change(ctx context.Context, do func(ctx context.Context, h *we
 			}
 			return s.confirmClient(ctx, st, "You are about to change all of its entities.")
 		}
-		return do(webhookcfg.ContextWithActor(ctx, s.actor), h, scope, confirm)
+		return do(webhookcfg.ContextWithActor(ctx, s.actor), st, h, scope, confirm)
 	})
 }
 

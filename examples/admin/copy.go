@@ -70,6 +70,9 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 // copy makes to equal to from, and prints a report. It returns the exit code.
 func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 	if s.replace {
+		if err := s.checkReplace(ctx, to, from); err != nil {
+			return 0, err
+		}
 		if err := s.confirm([]string{to.name}, "You are about to make %s equal to %s. It loses what only it has.", to.name, from.name); err != nil {
 			return 0, err
 		}

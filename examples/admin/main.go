@@ -78,6 +78,7 @@ type session struct {
 	// Values of flags.
 	prefix, toPrefix   string
 	queuePrefix        string
+	keyFile            string
 	json, urls, shared bool
 	migrate, replace   bool
 	all, unprobed      bool
@@ -109,6 +110,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	flags.BoolVar(&s.json, "json", false, "write JSON, one object per line")
 	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users can change or read")
 	flags.StringVar(&s.prefix, "prefix", "", "the `prefix` of tables or keys, if it isn't the default")
+	flags.StringVar(&s.keyFile, "sealed-keys", "", "the `FILE` with the keys, if the service encrypts URLs (see README.md)")
 	if c.flags != nil {
 		c.flags(s, flags)
 	}
@@ -167,6 +169,11 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, d
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
+	if s.keyFile != "" {
+		if err := st.unseal(s.keyFile, s.shared); err != nil {
+			return err
+		}
+	}
 	if err := st.probe(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -75,9 +76,11 @@ func revealing(s *session, flags *flag.FlagSet) {
 type webhookRecord struct {
 	Client string `json:"client"`
 	// Entity is empty for the base.
-	Entity string     `json:"entity,omitzero"`
-	Source string     `json:"source"`
-	URL    string     `json:"url,omitzero"`
+	Entity string `json:"entity,omitzero"`
+	Source string `json:"source"`
+	URL    string `json:"url,omitzero"`
+	// Sealed says that the URL is encrypted, and we don't have the keys.
+	Sealed bool       `json:"sealed,omitzero"`
 	Since  *time.Time `json:"since,omitempty"`
 	// Rule says which rule of the policy the URL breaks.
 	Rule string `json:"rule,omitzero"`
@@ -90,6 +93,9 @@ func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhook
 	r := webhookRecord{Client: client, Entity: entity, Source: hook.Source.String(), URL: hook.URL.String()}
 	if s.urls {
 		r.URL = hook.URL.Reveal()
+	}
+	if r.Sealed = sealed.IsEnvelope(hook.URL); r.Sealed {
+		r.URL = ""
 	}
 	if hook.Source != webhookcfg.SourceNone {
 		since := hook.Since.UTC()
@@ -107,6 +113,9 @@ func (r webhookRecord) String() string {
 	}
 	if r.URL != "" {
 		words = append(words, printable(r.URL))
+	}
+	if r.Sealed {
+		words = append(words, "encrypted")
 	}
 	if r.Since != nil {
 		words = append(words, "since "+r.Since.Format(time.RFC3339Nano))

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"example.com/go-webhookcfg/store/sealed"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// errSealed is the error of a command that needs to decrypt or encrypt URLs.
+var errSealed = errors.New("the store has encrypted URLs: give -sealed-keys. If you have no file of the keys, your service has to do this; see README.md")
+
+// readKeys reads the keys of package store/sealed. The first one encrypts. Unless shared is set,
+// other users can't have access to the file.
+func readKeys(path string, shared bool) (sealed.Keys, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if runtime.GOOS != "windows" && !shared && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s: other users have access to the keys (mode %04o): chmod 600 it, or give -shared", path, info.Mode().Perm())
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var keys []*sealed.Key
+	for line := range strings.Lines(string(content)) {
+		id, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if id == "" {
+			continue
+		}
+		secret, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || encoded == "" { // don't show the line, which may have a secret
+			return nil, fmt.Errorf("%s: key %d isn't an ID, a space, and the base64 of 32 bytes", path, len(keys)+1)
+		}
+		key, err := sealed.NewKey(id, secret)
+		if err != nil {
+			return nil, fmt.Errorf("%s: key %d: %w", path, len(keys)+1, err)
+		}
+		keys = append(keys, key)
+	}
+	return sealed.SharedKeys(keys...)
+}
+
+// unseal makes a store decrypt and encrypt URLs with the keys in a file.
+func (st *opened) unseal(path string, shared bool) error {
+	keys, err := readKeys(path, shared)
+	if err != nil {
+		return err
+	}
+	wrapped, err := sealed.New(st.operable, keys, &sealed.Options{AllowPlain: true})
+	if err != nil {
+		return err
+	}
+	st.operable = wrapped.(operable) // as the store itself is
+	return nil
+}
+
+// checkSet refuses to set a readable URL in a store with encrypted ones.
+func (s *session) checkSet(ctx context.Context, st *opened) error {
+	if s.keyFile != "" {
+		return nil
+	}
+	_, encrypted, err := st.urls(ctx, s.args[1])
+	if err == nil && encrypted {
+		err = errSealed
+	}
+	return err
+}
+
+// checkReplace refuses to replace encrypted URLs by readable ones.
+func (s *session) checkReplace(ctx context.Context, to, from *opened) error {
+	if s.keyFile != "" {
+		return nil
+	}
+	_, encrypted, err := to.urls(ctx, "")
+	if err != nil || !encrypted {
+		return err
+	}
+	readable, encrypted, err := from.urls(ctx, "")
+	if err == nil && readable && !encrypted {
+		err = errSealed
+	}
+	return err
+}
+
+// urls reports whether a store has readable and encrypted URLs. It looks at the first hundred
+// clients, and at the given one.
+func (st *opened) urls(ctx context.Context, client string) (readable, encrypted bool, err error) {
+	look := func(url egress.URL) {
+		encrypted = encrypted || sealed.IsEnvelope(url)
+		readable = readable || !sealed.IsEnvelope(url) && !url.IsZero()
+	}
+	page, err := st.ListClients(ctx, "", 100)
+	if err != nil {
+		return false, false, err
+	}
+	for _, name := range slices.Concat(page.Clients, []string{client}) {
+		if name == "" {
+			continue
+		}
+		hooks, err := st.List(ctx, name, "", 10)
+		if err != nil {
+			return false, false, err
+		}
+		look(hooks.Base.URL)
+		for _, o := range hooks.Overrides {
+			look(o.Webhook.URL)
+		}
+	}
+	return readable, encrypted, nil
+}

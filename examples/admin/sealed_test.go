@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// keyLine is a line of a file of keys.
+func keyLine(id string) string {
+	return id + " " + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(id[:1]), 32)) + "\n"
+}
+
+// keys writes a file of keys with these IDs.
+func (f fixture) keys(ids ...string) (path string) {
+	f.Helper()
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, keyLine(id))
+	}
+	path = f.path(strings.Join(ids, "-") + ".keys")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	return path
+}
+
+// sealed returns addresses of stores that have the same content, encrypted with the key "old".
+func (f fixture) sealed() map[string]string {
+	f.Helper()
+	all := map[string]string{"file": f.at("sealed"), "sqlite": f.inSQLite("sealed")}
+	for _, at := range all {
+		f.run(f.Context(), success, "4 clients with 4 webhooks, 4 changes", "", "copy", "-migrate", "-sealed-keys", f.keys("old"), f.at("webhooks"), at)
+	}
+	return all
+}
+
+// TestSealedWithKeys: with the keys, every command works as on a store without encryption, and
+// what it sets is encrypted.
+func TestSealedWithKeys(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.sealed() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			old := f.keys("old")
+			f.run(t.Context(), success, "all entities: base https://example.com since", "", "list", "-sealed-keys", old, at, "a")
+			if out := f.output("show", "-urls", "-sealed-keys", old, at, "a", "e1"); !strings.Contains(out, "https://example.com/"+secret+"a") {
+				t.Errorf("-urls shows %s", out)
+			}
+			f.run(t.Context(), success, "", "", "audit", "-sealed-keys", old, at)
+			f.run(t.Context(), found, "a, all entities: base https://example.com", "", "audit", "-ports", "8443", "-sealed-keys", old, at, "a")
+			f.run(t.Context(), success, "different: 0", "", "verify", "-sealed-keys", old, f.at("webhooks"), at)
+			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("new", "old"), at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: override encrypted since", "", "show", at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: override https://hooks.example.net since", "", "show", "-sealed-keys", f.keys("new"), at, "a", "e1")
+			f.run(t.Context(), failure, "", "no such key", "show", "-sealed-keys", old, at, "a", "e1")
+			f.run(t.Context(), failure, "", "no such key", "audit", "-sealed-keys", old, at)
+		})
+	}
+	for _, name := range []string{"sealed", "sealed.db"} {
+		for _, part := range []string{"example.com", "example.net", secret} {
+			if strings.Contains(f.read(name), part) {
+				t.Errorf("%s has %q", name, part)
+			}
+		}
+	}
+}
+
+// TestSealedWithoutKeys: a command that would set a readable URL, or judge an encrypted one,
+// refuses and says what to do. The others work, and copy and verify leave URLs as they are.
+func TestSealedWithoutKeys(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.sealed() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.runTyping(t.Context(), newURL, failure, "", "give -sealed-keys", "set", "-no-probe", at, "a", "e1")
+			f.runTyping(t.Context(), newURL, failure, "", "give -sealed-keys", "set", "-no-probe", at, "new", "e1")
+			f.run(t.Context(), failure, "", "give -sealed-keys", "audit", at)
+			f.run(t.Context(), failure, "", "give -sealed-keys", "audit", at, "a")
+			place := strings.TrimPrefix(strings.TrimPrefix(at, "sqlite:"), "file:")
+			f.runTyping(t.Context(), place, failure, "", "give -sealed-keys", "copy", "-replace", f.at("webhooks"), at)
+			f.run(t.Context(), success, "all entities: base encrypted since", "", "list", at, "a")
+			f.run(t.Context(), success, "entity e1: base encrypted since", "", "show", "-urls", at, "a", "e1")
+			f.run(t.Context(), success, `"source":"base","sealed":true,`, "", "list", "-json", "-urls", at, "a")
+			f.run(t.Context(), success, "4 webhooks, 4 changes", "", "copy", "-migrate", at, f.at("moved-"+name))
+			f.run(t.Context(), success, "different: 0", "", "verify", at, f.at("moved-"+name))
+			f.run(t.Context(), success, "entity e1: base https://example.com since", "", "show", "-sealed-keys", f.keys("old"), f.at("moved-"+name), "a", "e1")
+			f.run(t.Context(), success, "", "", "unset", at, "a", "e1")
+			f.runTyping(t.Context(), "b\n", success, "erased b", "", "erase", at, "b")
+			f.runTyping(t.Context(), f.path("moved-"+name), success, "4 webhooks, 2 changes", "", "copy", "-replace", at, f.at("moved-"+name))
+		})
+	}
+}
+
+// TestRotateKeys: a copy encrypts everything with the first key.
+func TestRotateKeys(t *testing.T) {
+	f := newFixture(t)
+	at := f.sealed()["file"]
+	f.run(t.Context(), success, "4 webhooks, 4 changes", "", "copy", "-migrate", "-sealed-keys", f.keys("new", "old"), at, f.at("rotated"))
+	f.run(t.Context(), success, "", "", "audit", "-sealed-keys", f.keys("new"), f.at("rotated"))
+	if strings.Contains(f.read("rotated"), "sealed.1.old.") {
+		t.Error("the old key is still in use")
+	}
+}
+
+// TestKeyFile: a file that isn't one of keys is refused, and nothing of it is shown.
+func TestKeyFile(t *testing.T) {
+	f := newFixture(t)
+	path := f.path("keys")
+	for content, want := range map[string]string{
+		"":                          "0 keys",
+		secret:                      "key 1 isn't an ID",
+		secret + " " + secret:       "key 1 isn't an ID",
+		keyLine("a") + "b AAAA\n":   "the secret of key \"b\" has 3 bytes",
+		keyLine("a") + "b":          "key 2 isn't an ID",
+		keyLine("a") + keyLine("a"): "two keys have the ID",
+		"a.b" + keyLine("a")[1:]:    "the ID of a key",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.run(t.Context(), failure, "", want, "clients", "-sealed-keys", path, f.at("webhooks"))
+	}
+	f.run(t.Context(), failure, "", "no such file", "clients", "-sealed-keys", f.path("missing"), f.at("webhooks"))
+	if runtime.GOOS == "windows" {
+		return
+	}
+	keys := f.keys("old")
+	if err := os.Chmod(keys, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), failure, "", "other users have access to the keys (mode 0644)", "clients", "-sealed-keys", keys, f.at("webhooks"))
+	f.run(t.Context(), success, "a\n", "", "clients", "-shared", "-sealed-keys", keys, f.at("webhooks"))
+}
