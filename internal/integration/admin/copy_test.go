@@ -18,6 +18,7 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -45,7 +46,15 @@ func TestEngines(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run("erase from "+name, func(t *testing.T) { erase(t, fresh(t, name)) })
-		t.Run("seal in "+name, func(t *testing.T) { seal(t, name, fresh) })
+		t.Run("seal in "+name, func(t *testing.T) { seal(t, func() place { return fresh(t, name) }) })
+	}
+	for _, name := range names[1:] { // without the file
+		for _, c := range storetest.Cases() {
+			t.Run("sealed "+name+"/"+c.Name, func(t *testing.T) {
+				t.Parallel()
+				sealedConforms(t, fresh(t, name), c)
+			})
+		}
 	}
 }
 

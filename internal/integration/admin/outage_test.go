@@ -32,7 +32,7 @@ func TestLostServer(t *testing.T) {
 	server := engine.SharedPostgreSQL().Own(t)
 	server.SkipIfExternal(t)
 	src := modelled(t, content()...)
-	to := place{"postgres", server.DSN(), "lost_"}
+	to := place{engine: "postgres", address: server.DSN(), prefix: "lost_"}
 	var partial []string
 	to.use(t, func(dst webhookcfg.Store) {
 		left := new(atomic.Int64)

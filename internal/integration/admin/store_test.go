@@ -39,13 +39,18 @@ func TestMain(m *testing.M) {
 }
 
 // place is where a store is, as text, so that another process can open it too.
-type place struct{ engine, address, prefix string }
+type place struct {
+	engine, address, prefix string
+	// data is the directory of the server. It's "" if there's none or it's external, and not
+	// part of the text.
+	data string
+}
 
 func (p place) String() string { return strings.Join([]string{p.engine, p.prefix, p.address}, " ") }
 
 func parsePlace(text string) place {
 	parts := strings.SplitN(text, " ", 3)
-	return place{parts[0], parts[2], parts[1]}
+	return place{engine: parts[0], address: parts[2], prefix: parts[1]}
 }
 
 // drivers are the database drivers of the engines.
@@ -117,24 +122,25 @@ func (p place) use(t *testing.T, do func(st webhookcfg.Store)) {
 
 // engines starts the servers. It returns a function that returns a new place in an engine.
 func engines(t *testing.T) (names []string, fresh func(t *testing.T, name string) place) {
-	postgres := engine.SharedPostgreSQL().Own(t).DSN()
-	mariadb := engine.SharedMariaDB().Own(t).DSN()
-	etcd := etcdcluster.Start(t, 1, etcdcluster.Options{}).Client(t).Endpoints()[0]
+	postgres, mariadb := engine.SharedPostgreSQL().Own(t), engine.SharedMariaDB().Own(t)
+	etcd := etcdcluster.Start(t, 1, etcdcluster.Options{})
+	endpoint := etcd.Client(t).Endpoints()[0]
 	return []string{"file", "sqlite", "postgres", "mariadb", "etcd"}, func(t *testing.T, name string) place {
-		prefix := fmt.Sprintf("t%x_", rand.Uint64())
+		p := place{engine: name, prefix: fmt.Sprintf("t%x_", rand.Uint64())}
 		switch name {
 		case "file":
-			return place{name, filepath.Join(t.TempDir(), "webhooks.jsonl"), "-"}
+			p.address, p.prefix = filepath.Join(t.TempDir(), "webhooks.jsonl"), "-"
 		case "sqlite":
 			path := filepath.ToSlash(filepath.Join(t.TempDir(), "webhooks.db"))
-			return place{name, "file:" + path + "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", prefix}
+			p.address = "file:" + path + "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 		case "postgres":
-			return place{name, postgres, prefix}
+			p.address, p.data = postgres.DSN(), postgres.Data()
 		case "mariadb":
-			return place{name, mariadb, prefix}
+			p.address, p.data = mariadb.DSN(), mariadb.Data()
 		default:
-			return place{name, etcd, prefix + "/"}
+			p.address, p.prefix, p.data = endpoint, p.prefix+"/", etcd.Data(0)
 		}
+		return p
 	}
 }
 

@@ -96,6 +96,14 @@ func (s *Server) DSN() string {
 // can't call it for an external server: see [Server.SkipIfExternal].
 func (s *Server) Via(addr string) string { return s.recipe.dsnOf(addr) }
 
+// Data returns the data directory, or "" for an external server.
+func (s *Server) Data() string {
+	if s.dsn != "" {
+		return ""
+	}
+	return s.data()
+}
+
 // Addr returns the address of the server. You can't call it for an external server: see
 // [Server.SkipIfExternal].
 func (s *Server) Addr() string { return s.addr }

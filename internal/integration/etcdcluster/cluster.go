@@ -109,6 +109,9 @@ func (c *Cluster) stop(t testing.TB) {
 // Size returns the number of members.
 func (c *Cluster) Size() int { return len(c.members) }
 
+// Data returns the data directory of a member.
+func (c *Cluster) Data(n int) string { return c.members[n].Dir }
+
 // Client returns a client of the given members, or of all if you give none. It's closed when
 // the test ends.
 func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
