@@ -80,11 +80,13 @@ func (a *Attempt) Send(ctx context.Context) Result {
 
 // use sends the request and releases the slot, also if a function of the host panics.
 func (a *Attempt) use(ctx context.Context) Result {
-	var v verdict // of a panic: none
+	var v verdict // of a panic, or of a trial: none
 	defer func() { a.slot.release(time.Now(), v) }()
 	r := a.request(ctx)
 	r.Webhook = a.webhook
-	v = r.verdict()
+	if !a.sender.isTrial {
+		v = r.verdict()
+	}
 	return r
 }
 

@@ -146,6 +146,7 @@ type Sender struct {
 	options   Options
 	transport *egress.Transport
 	limiter   *limiter
+	isTrial   bool // what comes of an attempt says nothing about the webhook in effect
 }
 
 // New returns a sender that looks up webhooks with a Resolver and signs with keys. Nil opts

@@ -35,9 +35,11 @@ func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Res
 }
 
 // Try is [Sender.Test] for a URL that isn't set, with the key that it would have. It's neither
-// stopped nor recorded by a Health.
+// stopped nor recorded by a Health. Failures don't pause the receiver, which a webhook of the
+// client may use, and a success doesn't end a pause.
 func (s *Sender) Try(ctx context.Context, client, entity string, target egress.URL, m Message) Result {
 	trial := *s
+	trial.isTrial = true
 	trial.webhooks, trial.options.Health = only{URL: target}, nil
 	return trial.send(ctx, client, entity, m, true)
 }

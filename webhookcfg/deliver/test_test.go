@@ -386,3 +386,38 @@ func TestTrier(t *testing.T) {
 		t.Errorf("it was recorded: %+v, %v", status, err)
 	}
 }
+
+// TestTryPausesNothing: what comes of a try says nothing about the webhook in effect at the same
+// host and port. Failed tries don't pause it, nor does the pause that a receiver asks for, and a
+// success doesn't end its pause. Still a client can't try more often than it can test.
+func TestTryPausesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var in *inbox
+		responses := map[string]string{"/wrong": "500 Internal Server Error\r\n", "/busy": "503 Service Unavailable\r\nRetry-After: 3600\r\n", "/": "200 OK\r\n"}
+		in = &inbox{respond: func(n int) string { return responses[in.requests[n-1].URL.Path] }}
+		s := newSender(t, configured(t, "http://example.com/"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
+		defer s.CloseIdleConnections()
+		try := func(path string) deliver.Result {
+			return s.Try(t.Context(), "acme", "e1", egress.NewURL("http://example.com"+path), message)
+		}
+		for path, reason := range map[string]deliver.Reason{"/wrong": deliver.ReasonStatus, "/busy": deliver.ReasonThrottled} {
+			for range 6 {
+				check(t, path, try(path), deliver.Failed, reason)
+				check(t, "soon again", try("/"), deliver.Deferred, deliver.ReasonBusy)
+				time.Sleep(10 * time.Second)
+			}
+			check(t, "after "+path, s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		}
+		for range s.Receivers() {
+			t.Error("the receiver has a failure or a pause")
+		}
+
+		responses["/"] = responses["/wrong"]
+		for range 5 {
+			s.Send(t.Context(), "acme", "e1", message)
+		}
+		responses["/new"] = "200 OK\r\n"
+		check(t, "a new URL", try("/new"), deliver.Delivered, "")
+		check(t, "the old one", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
+	})
+}
