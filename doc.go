@@ -90,7 +90,7 @@
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect
-//	webhookcfg/deliver/delivertest → webhookcfg, webhookcfg/deliver
+//	webhookcfg/deliver/delivertest → webhookcfg/deliver, webhookcfg/egress
 //	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table

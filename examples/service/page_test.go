@@ -23,7 +23,7 @@ import (
 func TestRepair(t *testing.T) {
 	var log lines
 	s := idle(t, []string{"-dev", "-store", newStore(t)})
-	receiver := delivertest.NewReceiver(t, s.keys, "acme")
+	receiver := delivertest.NewReceiver(t, s.keys, deliver.Recipient{Client: "acme"})
 	receiver.Fail(http.StatusGone)
 	s.logger = newLogger(&log)
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL()))
@@ -61,7 +61,7 @@ func TestRepair(t *testing.T) {
 // TestRepairFails: if a test fails, the client sees a word that says why.
 func TestRepairFails(t *testing.T) {
 	s := idle(t, []string{"-dev", "-store", newStore(t)})
-	receiver := delivertest.NewReceiver(t, s.keys, "acme")
+	receiver := delivertest.NewReceiver(t, s.keys, deliver.Recipient{Client: "acme"})
 	receiver.Fail(http.StatusTeapot)
 	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL()))); err != nil {
 		t.Fatal(err)

@@ -315,7 +315,7 @@ func TestTestOfNothing(t *testing.T) {
 // TestTester: the outcome of a test in the words of the page.
 func TestTester(t *testing.T) {
 	key := deliver.GenerateKey()
-	receiver := delivertest.NewReceiver(t, keyring{key}, "acme")
+	receiver := delivertest.NewReceiver(t, keyring{key}, deliver.Recipient{Client: "acme"})
 	st := configured(t, receiver.URL())
 	test := newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
 	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
@@ -355,7 +355,7 @@ func TestTester(t *testing.T) {
 // stopped nor recorded, and needs no webhook.
 func TestTrier(t *testing.T) {
 	key := deliver.GenerateKey()
-	receiver := delivertest.NewReceiver(t, keyring{key}, "acme")
+	receiver := delivertest.NewReceiver(t, keyring{key}, deliver.Recipient{Client: "acme"})
 	health, err := deliver.NewHealth(nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 // Package delivertest has a receiver of notifications for your tests. It verifies signatures,
 // keeps what arrives, and fails as you tell it to.
 //
-//	receiver := delivertest.NewReceiver(t, keys, "acme")
-//	// Set receiver.URL() as a webhook of acme, and let your service send something.
+//	receiver := delivertest.NewReceiver(t, keys, deliver.Recipient{Client: "acme"})
+//	// Set receiver.URL() as the base of acme, and let your service send something.
 //	arrived := receiver.Wait(t.Context(), 1)
 //
 // The receiver listens on loopback without TLS, so your handler and your sender need
@@ -25,7 +25,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -34,7 +33,7 @@ import (
 type Receiver struct {
 	t      testing.TB
 	keys   deliver.Keys
-	client string
+	to     deliver.Recipient
 	server *httptest.Server
 
 	mu       sync.Mutex
@@ -61,13 +60,15 @@ type behavior struct {
 	field, value string // in the header
 }
 
-// NewReceiver starts a receiver of a client. It accepts requests that are signed with one of
-// the client's keys for its URL. It stops when the test ends. A request without a valid
-// signature gets a 401, and fails the test.
-func NewReceiver(t testing.TB, keys deliver.Keys, client string) *Receiver {
-	r := &Receiver{t: t, keys: keys, client: client, behavior: behavior{status: http.StatusNoContent}}
+// NewReceiver starts the receiver of a client's base or, if the recipient has an Entity, of its
+// override. It accepts requests that are signed with one of the keys for this recipient, which
+// gets the receiver's URL. It stops when the test ends. A request without a valid signature gets
+// a 401, and fails the test.
+func NewReceiver(t testing.TB, keys deliver.Keys, to deliver.Recipient) *Receiver {
+	r := &Receiver{t: t, keys: keys, to: to, behavior: behavior{status: http.StatusNoContent}}
 	r.changed = sync.NewCond(&r.mu)
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
+	r.to.Webhook.URL = egress.NewURL(r.URL())
 	t.Cleanup(func() {
 		r.Recover()
 		r.server.Close()
@@ -194,8 +195,7 @@ func (r *Receiver) verify(req *http.Request, m deliver.Message) error {
 	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > maxClockSkew {
 		return fmt.Errorf("webhook-timestamp is %q, want a time within %v from now", timestamp, maxClockSkew)
 	}
-	hook := webhookcfg.Webhook{URL: egress.NewURL(r.URL())}
-	keys, err := r.keys.Keys(req.Context(), deliver.Recipient{Client: r.client, Webhook: hook})
+	keys, err := r.keys.Keys(req.Context(), r.to)
 	for _, key := range keys {
 		secret, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(key.Reveal(), "whsec_"))
 		mac := hmac.New(sha256.New, secret)

@@ -52,7 +52,7 @@ func TestBehaviors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := deliver.GenerateKey()
-			r := delivertest.NewReceiver(t, keys{deliver.GenerateKey(), key}, "acme")
+			r := delivertest.NewReceiver(t, keys{deliver.GenerateKey(), key}, deliver.Recipient{Client: "acme"})
 			sender := newSender(t, r, keys{key})
 			sent := deliver.Message{ID: "m1", Body: []byte(`{"n":1}`), ContentType: "application/json"}
 			if before := sender.Send(t.Context(), "acme", "e1", sent); before.Outcome != deliver.Delivered {
@@ -74,7 +74,7 @@ func TestBehaviors(t *testing.T) {
 // TestGivesUp: a request hangs until its sender gives up.
 func TestGivesUp(t *testing.T) {
 	key := deliver.GenerateKey()
-	r := delivertest.NewReceiver(t, keys{key}, "acme")
+	r := delivertest.NewReceiver(t, keys{key}, deliver.Recipient{Client: "acme"})
 	r.Hang()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -86,7 +86,7 @@ func TestGivesUp(t *testing.T) {
 // TestRecover: a request that hangs goes on when the receiver recovers.
 func TestRecover(t *testing.T) {
 	key := deliver.GenerateKey()
-	r := delivertest.NewReceiver(t, keys{key}, "acme")
+	r := delivertest.NewReceiver(t, keys{key}, deliver.Recipient{Client: "acme"})
 	sender := newSender(t, r, keys{key})
 	r.Hang()
 	result := make(chan deliver.Result)
@@ -111,7 +111,7 @@ func (f failing) Errorf(format string, _ ...any) { f.failed <- format }
 // TestWrongKey: a request that isn't signed with the receiver's key fails the test.
 func TestWrongKey(t *testing.T) {
 	host := failing{t, make(chan string, 1)}
-	r := delivertest.NewReceiver(host, keys{deliver.GenerateKey()}, "acme")
+	r := delivertest.NewReceiver(host, keys{deliver.GenerateKey()}, deliver.Recipient{Client: "acme"})
 	got := newSender(t, r, keys{deliver.GenerateKey()}).Send(t.Context(), "acme", "e1", deliver.Message{ID: "m1"})
 	if got.Status != http.StatusUnauthorized || len(host.failed) != 1 || len(r.Attempts()) != 0 {
 		t.Errorf("status %d, %d failures, kept %v", got.Status, len(host.failed), r.Attempts())
@@ -124,13 +124,28 @@ func TestOriginKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := delivertest.NewReceiver(t, derived, "acme")
+	r := delivertest.NewReceiver(t, derived, deliver.Recipient{Client: "acme"})
 	if got := newSender(t, r, derived).Send(t.Context(), "acme", "e1", deliver.Message{ID: "m1"}); got.Outcome != deliver.Delivered {
 		t.Errorf("Send = %v %v", got.Outcome, got.Err)
 	}
 	host := failing{t, make(chan string, 1)}
-	ofAnother := delivertest.NewReceiver(host, derived, "globex")
+	ofAnother := delivertest.NewReceiver(host, derived, deliver.Recipient{Client: "globex"})
 	if got := newSender(t, ofAnother, derived).Send(t.Context(), "acme", "e1", deliver.Message{ID: "m1"}); got.Status != http.StatusUnauthorized || len(host.failed) != 1 {
 		t.Errorf("another client's receiver: %v %d", got.Outcome, got.Status)
+	}
+}
+
+// TestRecipient: the receiver asks for the keys of its own webhook, and accepts no other's.
+func TestRecipient(t *testing.T) {
+	all := vault{"acme/": deliver.GenerateKey(), "acme/e1": deliver.GenerateKey()}
+	for entity, other := range map[string]string{"": "e1", "e1": ""} {
+		host := failing{t, make(chan string, 1)}
+		r := delivertest.NewReceiver(host, all, deliver.Recipient{Client: "acme", Entity: entity})
+		if got := newSender(t, r, keys{all["acme/"+entity]}).Send(t.Context(), "acme", "e1", deliver.Message{ID: "m1"}); got.Outcome != deliver.Delivered {
+			t.Errorf("%q with its key: %v %v", entity, got.Outcome, got.Err)
+		}
+		if got := newSender(t, r, keys{all["acme/"+other]}).Send(t.Context(), "acme", "e1", deliver.Message{ID: "m1"}); got.Status != http.StatusUnauthorized || len(host.failed) != 1 {
+			t.Errorf("%q with the key of %q: %v, %d failures", entity, other, got.Outcome, len(host.failed))
+		}
 	}
 }
