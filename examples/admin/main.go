@@ -59,6 +59,7 @@ var commands = []command{
 	{"copy", "FROM TO", "make TO equal to FROM; a copy to a file is an export", copyFlags, copyAll},
 	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
 	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
+	{"queue", "STORE", "show how much is in the queue, how long it has been due, and the clients that wait longest", queueFlags, showQueue},
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,6 +92,81 @@ type queueRecord struct {
 	text        string
 }
 
+func newQueueRecord(c outbox.ClientStats) queueRecord {
+	return queueRecord{c.Waiting, c.Overdue.Seconds(), c.Unclaimed, c.Failing, c.PausedUntil, c.Reason, c.String()}
+}
+
+// statsRecord has the figures of a queue in JSON.
+type statsRecord struct {
+	Waiting   int             `json:"waiting"`
+	Delivered int             `json:"delivered"`
+	GivenUp   int             `json:"given_up"`
+	Dropped   int             `json:"dropped"`
+	Overdue   overdueRecord   `json:"overdue_seconds"`
+	Behind    []laggardRecord `json:"behind"`
+}
+
+// overdueRecord says for how many seconds the first notification of a kind has been due.
+type overdueRecord struct {
+	New     float64 `json:"new"`
+	Retry   float64 `json:"retry"`
+	Failing float64 `json:"failing"`
+}
+
+// laggardRecord is a client that's behind.
+type laggardRecord struct {
+	Client string `json:"client"`
+	queueRecord
+}
+
+// String returns a line with the states, a line with how late what waits is, and a line for each
+// client.
+func (r statsRecord) String() string {
+	lines := []string{
+		fmt.Sprintf("waiting: %v, delivered: %v, given up: %v, dropped: %v", count(r.Waiting), count(r.Delivered), count(r.GivenUp), count(r.Dropped)),
+		fmt.Sprintf("due for: %v without an attempt, %v for a retry, %v behind a receiver that fails", seconds(r.Overdue.New), seconds(r.Overdue.Retry), seconds(r.Overdue.Failing)),
+	}
+	for _, c := range r.Behind {
+		lines = append(lines, c.text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// count is a number of notifications. Stats stops counting at 10,000.
+type count int
+
+// String implements [fmt.Stringer].
+func (c count) String() string {
+	if c >= 10_000 {
+		return "10000 or more"
+	}
+	return strconv.Itoa(int(c))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s) * time.Second }
+
+func showQueue(ctx context.Context, s *session) (int, error) {
+	return success, s.useFirst(ctx, func(st *opened) error {
+		box, err := s.queue(ctx, st)
+		if err == nil && box == nil {
+			err = fmt.Errorf("%s has no queue; if its tables have another prefix, give -queue", st.name)
+		}
+		if err != nil {
+			return err
+		}
+		all, err := box.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		late := all.Overdue
+		r := statsRecord{all.Waiting, all.Delivered, all.GivenUp, all.Dropped, overdueRecord{late.New.Seconds(), late.Retry.Seconds(), late.Failing.Seconds()}, []laggardRecord{}}
+		for _, c := range all.Clients {
+			r.Behind = append(r.Behind, laggardRecord{c.Client, newQueueRecord(c)})
+		}
+		return s.print(r, "%v", r)
+	})
+}
+
 // waiting returns what waits for a client, or nil if there's no queue.
 func (s *session) waiting(ctx context.Context, st *opened, client string) (*queueRecord, error) {
 	box, err := s.queue(ctx, st)
@@ -98,7 +174,8 @@ func (s *session) waiting(ctx context.Context, st *opened, client string) (*queu
 		return nil, err
 	}
 	c, err := box.ClientStats(ctx, client)
-	return &queueRecord{c.Waiting, c.Overdue.Seconds(), c.Unclaimed, c.Failing, c.PausedUntil, c.Reason, c.String()}, err
+	r := newQueueRecord(c)
+	return &r, err
 }
 
 // eraseQueue removes the notifications of a client. It returns what to say about it.

@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestQueue: show says how deliveries go and what waits, and erase removes what waits, and
+// TestQueue: show says how deliveries go and what waits, queue says it for all clients, and erase removes what waits, and
 // nothing of other clients.
 func TestQueue(t *testing.T) {
 	for _, prefix := range []string{"", "queue_"} {
@@ -31,12 +31,18 @@ func TestQueue(t *testing.T) {
 		if prefix != "" {
 			f.run(t.Context(), failure, "", "the tables are missing", command("show", at, "a", "e1")...)
 			f.runTyping(t.Context(), "a\n", failure, "", "the tables are missing", command("erase", at, "a")...)
+			f.run(t.Context(), failure, "", "the tables are missing", command("queue", at)...)
 		}
+		f.run(t.Context(), failure, "", "webhooks.db has no queue; if its tables have another prefix, give -queue", "queue", at)
 		box := f.queue(prefix)
 		f.run(t.Context(), success, "\nqueue of \"a\": 3 waiting, the first due for 1h0m0s, and no process sends to it\n", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, "\ndeliveries: failing (status) last failure 2", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, `"delivery":{"state":"failing","reason":"status","last_failure":"2`, "", command("show", "-json", at, "a", "e1")...)
 		f.run(t.Context(), success, `"queue":{"waiting":3,"overdue_seconds":36`, "", command("show", "-json", at, "a", "e1")...)
+		f.run(t.Context(), success, "waiting: 4, delivered: 0, given up: 0, dropped: 0\ndue for: 1h0m0s without an attempt, 0s for a retry, 0s behind a receiver that fails\n"+
+			"\"a\": 3 waiting, the first due for 1h0m0s, and no process sends to it\n\"b\": 1 waiting", "", command("queue", at)...)
+		f.run(t.Context(), success, `{"waiting":4,"delivered":0,"given_up":0,"dropped":0,"overdue_seconds":{"new":36`, "", command("queue", "-json", at)...)
+		f.run(t.Context(), success, `"behind":[{"client":"a","waiting":3,"overdue_seconds":36`, "", command("queue", "-json", at)...)
 		f.runTyping(t.Context(), "a\n", success, "erased a (3 notifications)", "", command("erase", at, "a")...)
 		f.run(t.Context(), success, "queue of \"a\": nothing waiting", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, "queue of \"b\": 1 waiting", "", command("show", at, "b", "e1")...)
@@ -46,6 +52,7 @@ func TestQueue(t *testing.T) {
 	}
 	f := newFixture(t)
 	f.run(t.Context(), failure, "", "-queue: this kind of store has no tables", "show", "-queue", "wh_", f.at("webhooks"), "a", "e1")
+	f.run(t.Context(), failure, "", "has no queue", "queue", f.at("webhooks"))
 }
 
 // queue makes the tables of a queue next to the webhooks in SQLite, with three notifications for
