@@ -10,7 +10,7 @@
 //	go run . secrets        # print when the clients' secrets were last used
 //	go run . retire acme    # refuse all secrets of a client, or the one that you name
 //	go run . given-up       # print the notifications that were given up, and why
-//	go run . replay acme    # send them once more: all, one client's or one entity's
+//	go run . replay acme    # send them and the dropped ones again: all, one client's or one entity's
 //
 // Set secrets in the environment:
 //
@@ -181,8 +181,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return d.printSecrets(ctx, cfg.client, stdout)
 	case "retire":
 		return d.retireSecrets(ctx, cfg.client, cfg.name)
-	case "given-up", "replay":
+	case "given-up":
 		return d.printGivenUp(ctx, cfg, stdout)
+	case "replay":
+		return d.replay(ctx, cfg, stdout)
 	}
 	s, err := newService(d, cfg, logger)
 	if err != nil {

@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 const (
@@ -182,7 +184,7 @@ func TestWalkThrough(t *testing.T) {
 	set := func(module string) string {
 		return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, module, receiver.URL+"/in?token=t0ken")
 	}
-	store := newStore(t)
+	store, before := newStore(t), time.Now()
 	service, metrics := start(t, "-store", store, "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
 
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "404 ")
@@ -212,14 +214,15 @@ func TestWalkThrough(t *testing.T) {
 	id, _, _ := strings.Cut(failed, " ")
 	expect(t, out.String(), "acme e1 "+id+" 3 status")
 	out.Reset()
-	if err := run(t.Context(), []string{"-store", store, "replay"}, environment, &out, t.Output()); err != nil {
+	if err := run(t.Context(), []string{"-store", store, "-since", before.Format(time.RFC3339), "replay"}, environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-received; got != failed {
-		t.Errorf("replay sends %s, want %s", got, failed)
+	expect(t, out.String(), "acme: 2\n") // the one that had no webhook was dropped
+	again := []string{<-received, <-received}
+	if !slices.Contains(again, failed) || !slices.ContainsFunc(again, func(got string) bool { return strings.HasSuffix(got, fmt.Sprintf(body, 1)) }) {
+		t.Errorf("replay sends %s, want %s and the first change", again, failed)
 	}
 	awaitGivenUp(t, metrics, 0)
-	expect(t, out.String(), "acme e1 "+id+" 3 status")
 
 	expectDelivery(t, service, `"delivery":{"state":"ok"`)
 	status.Store(http.StatusGone)
@@ -227,7 +230,7 @@ func TestWalkThrough(t *testing.T) {
 	awaitGivenUp(t, metrics, 0) // nobody wants it
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
 	for name, want := range map[string]string{
-		`webhook_delivery_results_total{outcome="delivered",reason=""}`:                             "2",
+		`webhook_delivery_results_total{outcome="delivered",reason=""}`:                             "3",
 		`webhook_delivery_changes_total{reason="gone",state="stopped"}`:                             "1",
 		`webhook_delivery_results_total{outcome="failed",reason="status"}`:                          "3",
 		`webhook_delivery_results_total{outcome="undeliverable",reason="gone"}`:                     "1",
@@ -348,36 +351,19 @@ func TestOutbox(t *testing.T) {
 
 func nothing(string) string { return "" }
 
-// TestReplay prints and replays the notifications of one client, and of all clients. They're
-// more than one page. It needs no MASTER.
-func TestReplay(t *testing.T) {
+// TestGivenUp prints the notifications of one client, and of all clients. They're more than one
+// page. It needs no MASTER.
+func TestGivenUp(t *testing.T) {
 	const given = 103
-	args := []string{"-store", newStore(t)}
-	s := idle(t, args)
-	for i := range given {
-		client := "acme"
-		if i == 0 {
-			client = "other"
-		}
-		if _, err := s.update(t.Context(), module{client, fmt.Sprint("e", i), []byte("on")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1", outbox.GivenUp); err != nil {
-		t.Fatal(err)
-	}
+	args, _ := withEnded(t, given)
 	for _, step := range []struct {
-		command                 []string
-		printed, givenUp, again int
+		command []string
+		printed int
 	}{
-		{[]string{"given-up"}, given, given, 0},
-		{[]string{"given-up", "acme"}, given - 1, given, 0},
-		{[]string{"given-up", "acme", "e2"}, 1, given, 0},
-		{[]string{"replay", "nobody"}, 0, given, 0},
-		{[]string{"-since", "2100-01-01T00:00:00Z", "replay"}, 0, given, 0},
-		{[]string{"-since", "2001-01-01T00:00:00Z", "replay", "acme", "e1"}, 1, given - 1, 1},
-		{[]string{"replay", "other"}, 1, given - 2, 2},
-		{[]string{"replay"}, given - 2, 0, given},
+		{[]string{"given-up"}, given},
+		{[]string{"given-up", "acme"}, given - 1},
+		{[]string{"given-up", "acme", "e2"}, 1},
+		{[]string{"-since", "2100-01-01T00:00:00Z", "given-up"}, 0},
 	} {
 		var out bytes.Buffer
 		if err := run(t.Context(), append(args, step.command...), nothing, &out, t.Output()); err != nil {
@@ -386,9 +372,83 @@ func TestReplay(t *testing.T) {
 		if got := strings.Count(out.String(), " msg_"); got != step.printed {
 			t.Errorf("%v prints %d notifications, want %d", step.command, got, step.printed)
 		}
-		if got, err := s.queue.Stats(t.Context()); err != nil || got.GivenUp != step.givenUp || got.Waiting != step.again {
-			t.Errorf("after %v %d are given up and %d wait, %v; want %d and %d", step.command, got.GivenUp, got.Waiting, err, step.givenUp, step.again)
+	}
+}
+
+// withEnded returns a service that doesn't run, with notifications that were given up: one of
+// other, and the rest of acme. Each client also has one that was dropped, and a webhook.
+func withEnded(t *testing.T, given int) (args []string, s *service) {
+	t.Helper()
+	args = []string{"-store", newStore(t)}
+	s = idle(t, args)
+	for i := range given + 2 {
+		client := "acme"
+		if i < 2 {
+			client = "other"
 		}
+		if _, err := s.update(t.Context(), module{client, fmt.Sprint("e", i), []byte("on")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for client, entity := range map[string]string{"other": "e1", "acme": "e3"} {
+		if err := s.database.webhooks.Apply(t.Context(), webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://example.com/"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity <> $3", outbox.GivenUp, []byte(client), []byte(entity)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity = $3", outbox.Dropped, []byte(client), []byte(entity)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return args, s
+}
+
+// TestReplay starts to send notifications of one client or of all again, and says how many.
+// A client that just did so doesn't keep others from it.
+func TestReplay(t *testing.T) {
+	const given = 5
+	for _, step := range []struct {
+		command string
+		want    string
+		scopes  map[string]webhookcfg.Scope // that are sent again
+	}{
+		{"replay nobody", "", nil},
+		{"-since 2100-01-01T00:00:00Z replay", "", nil},
+		{"-since 2001-01-01T00:00:00Z replay", "acme: 5\nother: 2\n", map[string]webhookcfg.Scope{"acme": webhookcfg.All(), "other": webhookcfg.All()}},
+		{"replay other", "other: 2\n", map[string]webhookcfg.Scope{"other": webhookcfg.All()}},
+		{"-since 2001-01-01T00:00:00Z replay acme e3", "acme: 1\n", map[string]webhookcfg.Scope{"acme": webhookcfg.Entity("e3")}},
+	} {
+		args, s := withEnded(t, given)
+		var out bytes.Buffer
+		if err := run(t.Context(), append(args, strings.Fields(step.command)...), nothing, &out, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != step.want {
+			t.Errorf("%s prints %q, want %q", step.command, &out, step.want)
+		}
+		for _, client := range []string{"acme", "other"} {
+			plan, err := s.queue.PlanSendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+			if got := plan.Last.Selection.Scope; err != nil || got != step.scopes[client] {
+				t.Errorf("%s: %s sends %v again, want %v: %v", step.command, client, got, step.scopes[client], err)
+			}
+		}
+	}
+
+	args, _ := withEnded(t, given)
+	replay := func(fields ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), append(args, fields...), nothing, &out, t.Output())
+		return out.String(), err
+	}
+	if out, err := replay("replay"); err == nil || !strings.Contains(err.Error(), "give -since") || out != "" {
+		t.Errorf("of all clients at any time: %q, %v", out, err)
+	}
+	if _, err := replay("replay", "acme"); err != nil {
+		t.Error(err)
+	}
+	if out, err := replay("-since", "2001-01-01T00:00:00Z", "replay"); err == nil || !strings.Contains(err.Error(), `"acme": outbox: send again: the client sent notifications again a moment ago`) || out != "other: 2\n" {
+		t.Errorf("while one is at it: %q, %v", out, err)
 	}
 }
 

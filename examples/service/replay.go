@@ -2,15 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
-// printGivenUp prints the notifications that were given up. With the command replay, it also
-// sends them once more, with a new schedule. You can do this while the service runs.
+// printGivenUp prints the notifications that were given up.
 func (d *database) printGivenUp(ctx context.Context, cfg config, stdout io.Writer) error {
 	query := outbox.Query{State: outbox.GivenUp, Client: cfg.client}
 	for {
@@ -23,14 +25,53 @@ func (d *database) printGivenUp(ctx context.Context, cfg config, stdout io.Write
 				continue
 			}
 			fmt.Fprintln(stdout, e.Client, e.Entity, e.ID, e.Attempts, e.Reason)
-			if cfg.command == "replay" {
-				if err := d.queue.SendAgain(ctx, e.Client, webhookcfg.Selection{ID: e.ID}); err != nil {
-					return err
-				}
-			}
 		}
 		if query.After = page.Next; query.After == "" {
 			return nil
 		}
 	}
+}
+
+// replay sends notifications again, as a client does in the portal: those that were given up or
+// dropped, and those that would wait for a further attempt. Without a client, it does so for
+// each that has a webhook. It only starts that, and the service does it, now or when it runs.
+func (d *database) replay(ctx context.Context, cfg config, stdout io.Writer) error {
+	selection := webhookcfg.Selection{Scope: webhookcfg.All(), Since: cfg.since}
+	if cfg.name != "" {
+		selection.Scope = webhookcfg.Entity(cfg.name)
+	}
+	if cfg.client != "" {
+		return d.sendAgain(ctx, cfg.client, selection, stdout)
+	}
+	if cfg.since.IsZero() {
+		return errors.New("replay of all clients would send everything that was dropped in 30 days: give -since")
+	}
+	var all error
+	for client, err := range admin.Clients(ctx, d.webhooks) {
+		if err == nil {
+			err = d.sendAgain(ctx, client, selection, stdout)
+		}
+		all = errors.Join(all, err)
+		var soon interface{ RetryAfter() time.Duration } // of this client alone
+		if err != nil && !errors.As(err, &soon) {
+			break
+		}
+	}
+	return all
+}
+
+func (d *database) sendAgain(ctx context.Context, client string, selection webhookcfg.Selection, stdout io.Writer) error {
+	plan, err := d.queue.PlanSendAgain(ctx, client, selection)
+	if err != nil || plan.Count == 0 {
+		return err
+	}
+	if err := d.queue.SendAgain(ctx, client, selection); err != nil {
+		return fmt.Errorf("%q: %w", client, err)
+	}
+	more := ""
+	if plan.IsMore {
+		more = " or more"
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d%s\n", client, plan.Count, more)
+	return err
 }
