@@ -22,8 +22,10 @@ type Stats struct {
 	// Overdue is how long waiting notifications have been due.
 	Overdue Overdue
 
-	// Clients are those whose due notifications wait longest, at most ten. Of more than 10,000
-	// clients with waiting notifications, only the first 10,000 are looked at, for Overdue too.
+	// Clients are those whose due notifications wait longest, at most ten. A client with nothing
+	// but retries that aren't due yet isn't behind, and isn't one of them, however many wait: see
+	// [Outbox.ClientStats]. Of more than 10,000 clients with waiting notifications, only the first
+	// 10,000 are looked at, for Overdue too.
 	Clients []ClientStats
 
 	// Held and Active are the clients that this process has, and of them those that it's
