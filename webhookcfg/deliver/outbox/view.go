@@ -22,14 +22,21 @@ var _ webhookcfg.NotificationQueue = (*Outbox)(nil)
 // ended last come first, and of those that are waiting, the ones with a further attempt come
 // first, the next one first.
 func (o *Outbox) Notifications(ctx context.Context, client string, q webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
-	at, err := parsePlace(q.After)
-	if err == nil {
-		var page webhookcfg.NotificationPage
-		if page, err = o.tables.view(ctx, client, q, at); err == nil {
-			return page, nil
-		}
+	page, err := o.tables.view(ctx, client, q)
+	if err != nil {
+		return webhookcfg.NotificationPage{}, fmt.Errorf("outbox: notifications: %w", err)
 	}
-	return webhookcfg.NotificationPage{}, fmt.Errorf("outbox: notifications: %w", err)
+	return page, nil
+}
+
+func checkQuery(q webhookcfg.NotificationQuery) error {
+	switch {
+	case q.Limit < 1 || q.Limit > maxLimit:
+		return fmt.Errorf("%w: the limit is %d, want 1 to %d", webhookcfg.ErrInvalidArgument, q.Limit, maxLimit)
+	case q.State != "" && !slices.Contains(viewStates[:], q.State):
+		return fmt.Errorf("%w: %q is not a state", webhookcfg.ErrInvalidArgument, q.State)
+	}
+	return nil
 }
 
 // Notification implements [webhookcfg.NotificationQueue].
@@ -163,23 +170,30 @@ func (p place) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// parsePlace returns where a list goes on, or nil if it starts.
-func parsePlace(after string) (*place, error) {
-	if after == "" {
+// parsePlace returns where a query goes on, or nil if it starts.
+func parsePlace(q webhookcfg.NotificationQuery) (*place, error) {
+	if q.After == "" {
 		return nil, nil
 	}
 	p := new(place)
-	text, err := base64.RawURLEncoding.DecodeString(after)
+	text, err := base64.RawURLEncoding.DecodeString(q.After)
 	if err == nil {
 		err = json.Unmarshal(text, p)
 	}
-	if err != nil || p.Range < 0 {
+	if err != nil || p.Range < 0 || p.Range >= len(viewRanges(q)) {
 		return nil, fmt.Errorf("%w: After is not the Next of a page", webhookcfg.ErrInvalidArgument)
 	}
 	return p, nil
 }
 
-func (t *tables) view(ctx context.Context, client string, q webhookcfg.NotificationQuery, at *place) (page webhookcfg.NotificationPage, err error) {
+func (t *tables) view(ctx context.Context, client string, q webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+	if err := checkQuery(q); err != nil {
+		return webhookcfg.NotificationPage{}, err
+	}
+	at, err := parsePlace(q)
+	if err != nil {
+		return webhookcfg.NotificationPage{}, err
+	}
 	ranges := viewRanges(q)
 	if at == nil {
 		at = &place{0, ranges[0].start.due, ranges[0].start.seq}

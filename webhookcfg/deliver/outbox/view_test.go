@@ -1,9 +1,12 @@
 package outbox
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 
+	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -26,5 +29,21 @@ func TestStatementsAreFixed(t *testing.T) {
 	tables.statements.Range(func(any, any) bool { n++; return true })
 	if n == 0 || n > 20 {
 		t.Errorf("%d statements", n)
+	}
+}
+
+// TestNotificationsBadQuery: what isn't a query never reaches the database.
+func TestNotificationsBadQuery(t *testing.T) {
+	box, err := New(new(sql.DB), sqlstore.SQLite(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := place{Range: 1, Seq: 1}.String()
+	for _, q := range []webhookcfg.NotificationQuery{
+		{}, {Limit: -1}, {Limit: 1001}, {Limit: 1, State: "given up"}, {Limit: 1, After: "x"}, {Limit: 1, After: past},
+	} {
+		if _, err := box.Notifications(t.Context(), "a", q); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+			t.Errorf("%+v: %v", q, err)
+		}
 	}
 }
