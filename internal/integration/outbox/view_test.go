@@ -361,6 +361,37 @@ func TestSendAgainOfMany(t *testing.T) {
 	}
 }
 
+// TestPlanCounts: a plan counts up to 1,000 of all states together, and says if there are more.
+func TestPlanCounts(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			now := time.Now()
+			var rows []shownRow
+			for i := range 1001 {
+				r := shownRow{seq: i, client: "a", entity: []string{"e", "f"}[min(i/998, 1)], state: []int{waiting, givenUp, dropped}[i%3], due: now.UnixMicro() - 1e6, enqueued: now.UnixMicro() - 2e6}
+				if r.state == waiting {
+					r.due = now.Add(time.Hour).UnixMicro()
+				}
+				rows = append(rows, r)
+			}
+			f.fillRows(rows)
+			for scope, want := range map[webhookcfg.Scope]webhookcfg.SendAgainPlan{
+				webhookcfg.All():       {Count: 1000, IsMore: true},
+				webhookcfg.Entity("e"): {Count: 998},
+				webhookcfg.Entity("f"): {Count: 3},
+			} {
+				for _, since := range []time.Time{{}, now.Add(-time.Hour)} {
+					plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: scope, Since: since})
+					if err != nil || plan != want {
+						t.Errorf("%v since %v: %+v, %v", scope, since, plan, err)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestSelectionWithoutScope: a selection that has lost its identifier selects nothing, and never
 // all. One with both is ambiguous.
 func TestSelectionWithoutScope(t *testing.T) {

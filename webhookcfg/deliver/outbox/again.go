@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const (
 	// keepResends is how long a client sees how its last SendAgain of many went.
 	keepResends = 24 * time.Hour
 
-	planLimit = 1000 // notifications that a plan looks at
+	planLimit = 1000 // notifications that a plan counts
 )
 
 // SendAgain implements [webhookcfg.NotificationQueue]. For a selection with a Scope, it writes
@@ -244,8 +245,8 @@ func (t *tables) forgetResends(ctx context.Context) error {
 	return err
 }
 
-// PlanSendAgain implements [webhookcfg.NotificationQueue]. It looks at 1,000 notifications in
-// each state.
+// PlanSendAgain implements [webhookcfg.NotificationQueue]. It counts up to 1,000
+// notifications.
 func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
 	if s.Scope == (webhookcfg.Scope{}) {
 		err = errSelection
@@ -274,18 +275,20 @@ FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND enti
 
 func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
 	v := values{
-		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "limit": planLimit + 1, "soon": resendSoon.Microseconds(),
+		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "soon": resendSoon.Microseconds(),
 	}
 	count := func(template string) error {
+		left := planLimit - plan.Count
+		v["limit"] = left + 1
 		return query(ctx, t.db, t.fixed(template), v, func(rows *sql.Rows) error {
 			var looked, found int
 			err := rows.Scan(&looked, &found)
-			plan.Count += min(found, planLimit)
-			plan.IsMore = plan.IsMore || looked > planLimit
+			plan.Count += min(found, left)
+			plan.IsMore = plan.IsMore || looked > left
 			return err
 		})
 	}
-	for _, part := range resendParts {
+	for _, part := range slices.Backward(resendParts[:]) { // retries cost most, since no index has all that it takes
 		template := planAll
 		if s.Since.IsZero() { // the index has all that it takes
 			template = strings.Replace(strings.Replace(planAll, "CASE WHEN enqueued >= @since THEN 1 END", "*", 1), "SELECT enqueued", "SELECT due", 1)
