@@ -42,6 +42,7 @@ func newReport(s settings) *report {
 		[]string{"commit", commit()},
 		[]string{"Go", fmt.Sprintf("%s, %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)},
 		[]string{"CPU", fmt.Sprintf("%d × %s", runtime.NumCPU(), processor())},
+		[]string{"disk", disk(os.TempDir())},
 		[]string{"rounds", fmt.Sprintf("%d of %v", s.rounds, s.turn)})
 	return r
 }
