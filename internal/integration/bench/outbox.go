@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
@@ -39,7 +40,8 @@ type queueDatabase struct {
 	name       string
 	dialect    sqlstore.Dialect
 	dsn        string        // of PostgreSQL
-	statements *atomic.Int64 // that the pool has executed; nil for SQLite
+	statements *atomic.Int64 // that the pool has executed; nil if nobody counts
+	server     string        // number of the server's process; empty if it's this one
 	prefixes   int
 }
 
@@ -62,7 +64,31 @@ func onPostgreSQL(t *testing.T) *queueDatabase {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
+	var backend string
+	if err := d.QueryRow("SELECT pg_backend_pid()").Scan(&backend); err != nil {
+		t.Fatal(err)
+	}
+	if stat := processStat(backend); len(stat) > 0 {
+		d.server = stat[1]
+	}
 	return d
+}
+
+func onMariaDB(t *testing.T) *queueDatabase {
+	t.Helper()
+	db, err := sql.Open("mysql", engine.MariaDB(t).DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	var file string
+	if err := db.QueryRow("SELECT @@pid_file").Scan(&file); err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := os.ReadFile(file) // none if the server is elsewhere
+	return &queueDatabase{DB: db, name: "MariaDB", dialect: sqlstore.MySQL(), server: strings.TrimSpace(string(pid))}
 }
 
 // pool returns a pool of connections to PostgreSQL.
@@ -120,31 +146,21 @@ func newDatabase(t *testing.T, dsn string) string {
 
 // cpu returns how much CPU time this process and the database server have used so far. The
 // server's counts if it runs on this machine, and this is Linux.
-func (d *queueDatabase) cpu(t *testing.T) time.Duration {
-	t.Helper()
+func (d *queueDatabase) cpu() time.Duration {
 	used := cpuTime()
-	if d.statements == nil {
-		return used
-	}
-	var backend string
-	if err := d.QueryRow("SELECT pg_backend_pid()").Scan(&backend); err != nil {
-		t.Fatal(err)
-	}
-	server := processStat(backend)
-	if len(server) == 0 {
+	if d.server == "" {
 		return used
 	}
 	const tick = time.Second / 100 // USER_HZ
-	postmaster := server[1]
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		pid := filepath.Base(dir)
 		stat := processStat(pid)
-		if len(stat) == 0 || pid != postmaster && stat[1] != postmaster {
+		if len(stat) == 0 || pid != d.server && stat[1] != d.server {
 			continue
 		}
 		fields := stat[11:13] // its own time, in user mode and in the kernel
-		if pid == postmaster {
+		if pid == d.server {
 			fields = stat[11:15] // also that of children that have ended
 		}
 		for _, field := range fields {
@@ -302,6 +318,7 @@ type receivers struct {
 	*httptest.Server
 	isDown   atomic.Bool // everything under /outage/ responds with status 503
 	mu       sync.Mutex
+	failed   time.Time                       // when something under /outage/ last did so
 	requests map[string]map[string][]request // by client and message
 }
 
@@ -320,6 +337,9 @@ func (r *receivers) receive(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.Copy(io.Discard, req.Body)
 	if r.isDown.Load() && strings.HasPrefix(req.URL.Path, "/outage/") {
 		w.WriteHeader(http.StatusServiceUnavailable)
+		r.mu.Lock()
+		r.failed = time.Now()
+		r.mu.Unlock()
 		return
 	}
 	switch how := path.Base(req.URL.Path); how {
@@ -445,4 +465,11 @@ func startChild(t *testing.T, args ...string) child {
 	}
 	c.line = strings.TrimSpace(c.line)
 	return c
+}
+
+// lastFailure returns when the receiver that's down last responded.
+func (r *receivers) lastFailure() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
