@@ -21,11 +21,12 @@ func TestQueues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: takes ten seconds")
 	}
-	s := settings{rounds: 2, turn: 20 * time.Millisecond, records: 1000, loaded: 1000}
+	s := settings{rounds: 2, turn: 20 * time.Millisecond, records: 20_000, loaded: 1000}
 	r := newReport(s)
 	s.queues(t, r)
-	if rows := strings.Count(r.text.String(), "\n| SQLite |"); rows != 14 {
-		t.Errorf("the report has %d rows for SQLite, want 14", rows)
+	s.pages(t, r)
+	if rows := strings.Count(r.text.String(), "\n| SQLite"); rows != 21 {
+		t.Errorf("the report has %d rows for SQLite, want 21", rows)
 	}
 	if err := r.write(t.TempDir()); err != nil {
 		t.Error(err)
