@@ -437,12 +437,12 @@ func (q queueTrial) rest() []string {
 // messages are sent twice.
 func (q queueTrial) kill() []string {
 	const batch = 100 * time.Millisecond // in which outcomes are written
-	receivers, queue, clients, n := newReceivers(q.t), newQueue(q.t, q.d), names("client", 10), max(q.scaled(600), 100)
+	receivers, queue, clients, n := newReceivers(q.t), newQueue(q.t, q.d), names("client", 10), max(q.scaled(600), 300)
 	args := []string{"-send", q.d.dsn, "-prefix", queue.prefix, "-webhook", receivers.URL + "/50ms"}
 	killed := startChild(q.t, args...)
 	queue.fill(n, clients...)
 	for _, client := range clients {
-		receivers.await(q.t, n/4, client)
+		receivers.await(q.t, receiverSlots, client)
 	}
 	startChild(q.t, args...)
 	time.Sleep(5 * q.turn) // so that it's running, with nothing to do
