@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -30,7 +31,8 @@ type Query struct {
 
 // Page is a part of a list.
 type Page struct {
-	// Entries are sorted by client, and within a client by Due, the earliest first.
+	// Entries are sorted by client. Within a client, those without an attempt come first, and
+	// the others are sorted by Due, the earliest first.
 	Entries []Entry
 
 	// Next is the After of the next page. It's empty if this is the last one.
@@ -64,8 +66,8 @@ const (
 
 // cursor is a place in a list.
 type cursor struct {
-	Part   int    `json:"p,omitempty"`
 	Client []byte `json:"c"`
+	Part   int    `json:"p,omitempty"`
 	Due    int64  `json:"d"`
 	Seq    int64  `json:"s"`
 }
@@ -94,7 +96,7 @@ func (o *Outbox) List(ctx context.Context, q Query) (Page, error) {
 		if err == nil {
 			err = json.Unmarshal(text, &at)
 		}
-		if err != nil || q.Client != "" && string(at.Client) != q.Client {
+		if err != nil || at.Part < 0 || at.Part >= len(q.State.parts()) || q.Client != "" && string(at.Client) != q.Client {
 			return Page{}, errors.New("outbox: list: After is not the Next of a page of this list")
 		}
 	}
@@ -115,47 +117,58 @@ func (s State) parts() []int {
 
 func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err error) {
 	entries := t.compile(listEntries + t.engine.after() + ` ORDER BY due, seq LIMIT @limit`)
-	next := t.compile(listNextClient)
-	for parts := q.State.parts(); at.Part < len(parts); at = (cursor{Part: at.Part + 1, Client: []byte(q.Client), Due: -1}) {
-		for {
-			if len(at.Client) > 0 {
-				v := values{"state": parts[at.Part], "client": at.Client, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Entries)}
-				err := query(ctx, t.db, entries, v, func(rows *sql.Rows) error {
-					var e Entry
-					var client, entity []byte
-					var enqueued, due int64
-					if err := rows.Scan(&client, &entity, &e.ID, &enqueued, &due, &e.Attempts, &e.Status, &e.Reason, &at.Seq); err != nil {
-						return err
-					}
-					at.Due = due
-					e.Client, e.Entity, e.State = string(client), string(entity), q.State
-					e.Enqueued = time.UnixMicro(enqueued)
-					e.Due = time.UnixMicro(max(due, enqueued))
-					page.Entries = append(page.Entries, e)
-					return nil
-				})
-				if err != nil {
-					return Page{}, err
+	parts := q.State.parts()
+	for {
+		for ; len(at.Client) > 0 && at.Part < len(parts); at = (cursor{Client: at.Client, Part: at.Part + 1, Due: -1}) {
+			v := values{"state": parts[at.Part], "client": at.Client, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Entries)}
+			err := query(ctx, t.db, entries, v, func(rows *sql.Rows) error {
+				var e Entry
+				var client, entity []byte
+				var enqueued int64
+				if err := rows.Scan(&client, &entity, &e.ID, &enqueued, &at.Due, &e.Attempts, &e.Status, &e.Reason, &at.Seq); err != nil {
+					return err
 				}
-				if len(page.Entries) == q.Limit {
-					text, err := json.Marshal(at)
-					page.Next = base64.RawURLEncoding.EncodeToString(text)
-					return page, err
-				}
-				if q.Client != "" {
-					break
-				}
-			}
-			var found []byte
-			v := values{"state": parts[at.Part], "client": at.Client}
-			if err := query(ctx, t.db, next, v, func(rows *sql.Rows) error { return rows.Scan(&found) }); err != nil {
+				e.Client, e.Entity, e.State = string(client), string(entity), q.State
+				e.Enqueued = time.UnixMicro(enqueued)
+				e.Due = time.UnixMicro(max(at.Due, enqueued))
+				page.Entries = append(page.Entries, e)
+				return nil
+			})
+			if err != nil {
 				return Page{}, err
 			}
-			if found == nil {
-				break
+			if len(page.Entries) == q.Limit {
+				text, err := json.Marshal(at)
+				page.Next = base64.RawURLEncoding.EncodeToString(text)
+				return page, err
 			}
-			at.Client, at.Due, at.Seq = found, -1, 0
+		}
+		if q.Client != "" {
+			return page, nil
+		}
+		next, err := t.clientAfter(ctx, parts, at.Client)
+		if err != nil || next == nil {
+			return page, err
+		}
+		at = cursor{Client: next, Due: -1}
+	}
+}
+
+// clientAfter returns the next client that has notifications in one of some states, or nil.
+func (t *tables) clientAfter(ctx context.Context, states []int, after []byte) (next []byte, err error) {
+	s := t.compile(listNextClient)
+	for _, state := range states {
+		err := query(ctx, t.db, s, values{"state": state, "client": after}, func(rows *sql.Rows) error {
+			var found []byte
+			err := rows.Scan(&found)
+			if next == nil || bytes.Compare(found, next) < 0 {
+				next = found
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return page, nil
+	return next, nil
 }
