@@ -30,6 +30,9 @@ func (l *line) receiver(to route) *receiver {
 		if to.hostport != "" {
 			k := l.known(to.hostport)
 			r.limit, r.blocked, r.since = max(k.Limit, 1), k.PausedUntil, k.Since
+			if !l.rescan.IsZero() && l.wasPaused(k) {
+				r.skip(position{}) // what waits for it isn't known yet, and comes first
+			}
 		}
 		l.receivers[to.hostport] = r
 	}
@@ -37,6 +40,13 @@ func (l *line) receiver(to route) *receiver {
 		r.blocked, r.since = time.Time{}, to.since
 	}
 	return r
+}
+
+// wasPaused reports whether notifications may wait for a receiver since before the line was
+// claimed.
+func (l *line) wasPaused(known deliver.Receiver) bool {
+	p := l.pauses[known.HostPort]
+	return !known.PausedUntil.IsZero() || !p.Until.IsZero() || len(l.pauses) >= maxPauses
 }
 
 // receiver returns what the sender knows about a receiver.
@@ -190,7 +200,7 @@ func (l *line) unblock(now time.Time) {
 	}
 	if !l.rescan.IsZero() && !l.rescan.After(now) {
 		l.rescan = time.Time{}
-		l.again = [2]*position{{}, {due: 1}}
+		l.readAll()
 	}
 	if !l.retry.IsZero() && !l.retry.After(now) {
 		l.retry = time.Time{}

@@ -95,14 +95,21 @@ func (o *Outbox) Wake(ctx context.Context, client string) error {
 func (l *line) wake(now time.Time, staleness time.Duration) {
 	clear(l.routes)
 	l.ahead = now.Add(staleness)
+	l.readAll()
 	for _, r := range l.receivers {
 		r.blocked = time.Time{} // the next attempt asks the sender, who knows about the pause
 		l.release(r)
-		r.skipped = [2]*position{}
 		l.settle(r, now)
 	}
-	l.again = [2]*position{{}, {due: 1}}
 	l.resume = time.Time{}
+}
+
+// readAll makes the line read everything that waits, from the start.
+func (l *line) readAll() {
+	for _, r := range l.receivers {
+		r.skipped = [2]*position{}
+	}
+	l.again = [2]*position{{}, {due: 1}}
 }
 
 // release forgets the queued messages of a receiver. They stay in the tables.

@@ -181,6 +181,16 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 	return n
 }
 
+// has reports whether a process has a client's line.
+func (n *node) has(client string) bool {
+	n.box.mu.Lock()
+	p := n.box.process
+	n.box.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lines[client] != nil
+}
+
 // await waits until n notifications have arrived, and returns when the first and the last one
 // did.
 func (w *world) await(n int, within time.Duration) (first, last time.Duration) {
