@@ -189,8 +189,11 @@ func (l *line) park(r *receiver) {
 	}
 }
 
-// unblock gives a turn to the receivers whose time has come.
+// unblock gives a turn to what waited for a time that has come.
 func (l *line) unblock(now time.Time) {
+	if !l.resume.After(now) {
+		l.resume = time.Time{}
+	}
 	for _, r := range l.receivers {
 		if !r.blocked.IsZero() && !r.blocked.After(now) {
 			r.blocked = time.Time{}

@@ -257,3 +257,35 @@ func TestManyHosts(t *testing.T) {
 		}
 	})
 }
+
+// TestReadsFailForAWhile: once reads work again, the client is given back as always.
+func TestReadsFailForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{}))
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		fails := func(fail func(call string) error) {
+			w.db.mu.Lock()
+			p.session.fail = fail
+			w.db.mu.Unlock()
+		}
+		fails(func(call string) error {
+			if call == "fresh" {
+				return errCut
+			}
+			return nil
+		})
+		w.db.enqueue("a", "e", "m")
+		time.Sleep(time.Second)
+		fails(nil)
+		time.Sleep(4 * time.Second)
+		if w.arrived() != 1 {
+			t.Error("it hasn't arrived")
+		}
+		time.Sleep(2 * hold)
+		if p.has("a") {
+			t.Error("the process still has the client")
+		}
+	})
+}
