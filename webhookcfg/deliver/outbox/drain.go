@@ -126,7 +126,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 		return now.Add(time.Second), false
 	case !isQuiet:
 		return earliest(at, now.Add(keepUnseen)), false
-	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold):
+	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold) && !l.isFailing():
 		due := time.Duration(never / 2000 * time.Microsecond)
 		if !at.IsZero() {
 			due = at.Sub(now)
@@ -192,10 +192,11 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 	defer signal(d.kick)
 	p, client, now := d.process, d.line.client, time.Now()
 	hostport := r.Receiver()
-	if r.Outcome == deliver.Deferred && !errors.Is(r.Err, errPanicked) {
+	if r.Outcome == deliver.Deferred {
 		d.line.deferred(m, hostport, r, now)
 		return nil
 	}
+	d.line.works(m.entity, true, now)
 	o, end := p.outcomeOf(client, m, r, now)
 	d.mark(d.line.ended(m, end == nil, now))
 	if r.Outcome == deliver.Failed || r.Status != 0 {
@@ -232,4 +233,7 @@ func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 	return a.Send(ctx)
 }
 
-var unavailable = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable}
+// unavailable is the result if the queue itself keeps an attempt from starting.
+var unavailable = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable, Err: errUnavailable}
+
+var errUnavailable = errors.New("outbox: the queue is unavailable")

@@ -32,17 +32,20 @@ type line struct {
 
 	// What to read. Fresh: there are fresh notifications. Again: read all waiting ones from
 	// here, for each zone, since it isn't known which receivers they're for.
-	fresh   bool
-	again   [2]*position
-	rescan  time.Time // when to read all waiting ones again; zero: never
-	retry   time.Time // when the next retry is due; zero: none known
-	resume  time.Time // nothing starts before: our side has failed
-	full    bool      // the last read found as many fresh ones as it asked for
-	ahead   time.Time // until then, retries needn't be due if their webhook was set since
-	stuck   *receiver // had no room for a fresh one
-	unseen  int       // fresh ones in memory
-	marking int       // written as seen soon, unless something else became of them
-	parking int       // of the unseen, those that wait to be written as seen
+	fresh    bool
+	again    [2]*position
+	rescan   time.Time // when to read all waiting ones again; zero: never
+	retry    time.Time // when the next retry is due; zero: none known
+	resume   time.Time // nothing starts before: our side has failed
+	failures int       // of our side in a row, for whichever entity
+	worked   time.Time // when our side last worked
+	full     bool      // the last read found as many fresh ones as it asked for
+	ahead    time.Time // until then, retries needn't be due if their webhook was set since
+	stuck    *receiver // had no room for a fresh one
+	wasFresh bool      // the last read was of fresh ones
+	unseen   int       // fresh ones in memory
+	marking  int       // written as seen soon, unless something else became of them
+	parking  int       // of the unseen, those that wait to be written as seen
 
 	settled map[int64]bool // written since the read under way started; nil if there's none
 }
@@ -193,6 +196,16 @@ func (l *line) isQuiet(now time.Time) bool {
 		}
 	}
 	return !l.fresh && l.again == [2]*position{} && l.refill(now) == nil
+}
+
+// isFailing reports whether an entity waits after a failure on our side. Nobody else would know.
+func (l *line) isFailing() bool {
+	for _, r := range l.receivers {
+		if r.isFailing {
+			return true
+		}
+	}
+	return false
 }
 
 // nextTime returns when the line has something to do without an event; zero if never.

@@ -7,16 +7,14 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 var errPanicked = errors.New("outbox: a function of the host panicked")
 
-// panicked is the result of an attempt in which a function of the host panicked. The panic may
-// be about this notification alone, so the others don't wait.
-var panicked = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable, Wait: 30 * time.Second, Err: errPanicked}
+// panicked is the result of an attempt in which a function of the host panicked.
+var panicked = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable, Err: errPanicked}
 
 // contain calls a function of the host. If that panics, the process goes on: contain logs it,
 // and returns the other value. The log withholds the panic's text, unless the runtime wrote it,

@@ -77,6 +77,9 @@ func (l *line) refill(now time.Time) (from *position) {
 		if r.held >= room/2 || r.blocked.After(now) {
 			continue
 		}
+		if r.isFailing && l.fresh && !l.wasFresh {
+			continue // fresh ones take turns with those that may fail again
+		}
 		for _, s := range r.skipped {
 			if s != nil && (from == nil || s.compare(*from) < 0) {
 				from = s
@@ -133,7 +136,7 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 			seen = append(seen, l.parkFresh(m))
 		case r.takes(row.position, now):
 			l.add(m, r)
-		case past:
+		case past, r.isFailing:
 			r.skip(row.position)
 			seen = append(seen, l.parkFresh(m))
 		case l.stuck == nil:
@@ -257,6 +260,7 @@ func (d *drain) read(ctx context.Context) {
 	if !ok {
 		return
 	}
+	d.line.wasFresh = rd.fresh
 	if rd.fresh {
 		d.line.fresh = false // what comes from here on is news
 	}
@@ -269,19 +273,21 @@ func (d *drain) read(ctx context.Context) {
 			lane = d.process.catchingUp
 		}
 		lane <- struct{}{}
-		defer func() { <-lane }()
 		for isBehind && d.process.isWriting(rd.past) && wait(ctx, tick) {
 		}
 		start := time.Now()
 		rows, err := d.process.rows(ctx, d.line.client, rd)
 		took := time.Since(start)
-		if err == nil && !d.lookUp(ctx, rows) {
-			err = errUnavailable
+		d.process.drains.Go(func() {
+			if isBehind {
+				wait(ctx, took) // the others' turn
+			}
+			<-lane
+		})
+		if known := d.lookUp(ctx, rows); len(known) < len(rows) {
+			rows, rd.limit = known, len(known) // the others are read again
 		}
 		d.take(ctx, rd, rows, err)
-		if isBehind {
-			wait(ctx, took) // the others' turn
-		}
 	})
 }
 

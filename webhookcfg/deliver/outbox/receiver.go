@@ -8,7 +8,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// receiver is a host and port that the client's webhooks lead to.
+// receiver is a host and port that the client's webhooks lead to, or what an entity waits for
+// after a failure on our side.
 type receiver struct {
 	hostport string
 	queue    []*message
@@ -19,6 +20,8 @@ type receiver struct {
 	since    time.Time    // when the latest of its webhooks was set
 	skipped  [2]*position // the first one in the tables that isn't in memory, for each zone
 	inTurn   bool
+
+	isFailing bool // it's only for an entity for which our side has failed
 }
 
 // receiver returns the receiver of a route. It isn't blocked by a pause from before the webhook
@@ -27,7 +30,7 @@ func (l *line) receiver(to route) *receiver {
 	r := l.receivers[to.hostport]
 	if r == nil {
 		r = &receiver{hostport: to.hostport, limit: l.perClient}
-		if to.hostport != "" {
+		if to.hostport != "" && to.until.IsZero() {
 			k := l.known(to.hostport)
 			r.limit, r.blocked, r.since = max(k.Limit, 1), k.PausedUntil, k.Since
 			if !l.rescan.IsZero() && l.wasPaused(k) {
@@ -36,7 +39,10 @@ func (l *line) receiver(to route) *receiver {
 		}
 		l.receivers[to.hostport] = r
 	}
-	if to.since.After(r.since) {
+	switch {
+	case !to.until.IsZero():
+		r.blocked, r.isFailing = to.until, true
+	case to.since.After(r.since):
 		r.blocked, r.since = time.Time{}, to.since
 	}
 	return r
@@ -121,10 +127,10 @@ func (l *line) end(m *message) {
 
 // move brings a message to another receiver.
 func (l *line) move(m *message, to *receiver, now time.Time) {
+	to.held++
 	m.receiver.held--
 	l.settle(m.receiver, now)
 	m.receiver = to
-	to.held++
 }
 
 // pause is what is known about a receiver that failed.

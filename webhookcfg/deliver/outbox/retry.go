@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,13 +13,15 @@ import (
 func (l *line) deferred(m *message, hostport string, r deliver.Result, now time.Time) {
 	l.end(m)
 	m.state = queued
-	if r.Reason == deliver.ReasonUnavailable {
+	switch {
+	case errors.Is(r.Err, errUnavailable):
 		l.resume = now.Add(jitter(time.Second))
-	} else {
+	case r.Reason == deliver.ReasonUnavailable:
+		l.fails(m.entity, now)
+		l.move(m, l.receiver(l.routes[m.entity]), now)
+	default:
 		l.route(m.entity, hostport, r.Webhook.Since, now)
-		if to := l.receiver(l.routes[m.entity]); to != m.receiver {
-			l.move(m, to, now)
-		}
+		l.move(m, l.receiver(l.routes[m.entity]), now)
 		m.receiver.blocked = now.Add(max(r.Wait, time.Millisecond))
 	}
 	m.receiver.queue = slices.Insert(m.receiver.queue, 0, m)

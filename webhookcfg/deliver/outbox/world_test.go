@@ -81,6 +81,13 @@ func (w *world) set(client, entity, host string) {
 	w.webhooks[client+"/"+entity] = hook
 }
 
+// setFor sets a webhook that's the override of an entity, also for the keys.
+func (w *world) setFor(client, entity, host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.webhooks[client+"/"+entity] = webhookcfg.Webhook{Source: webhookcfg.SourceOverride, Since: time.Now(), URL: egress.NewURL("http://" + host + "/")}
+}
+
 // Resolve implements [deliver.Resolver].
 func (w *world) Resolve(_ context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	w.mu.Lock()
