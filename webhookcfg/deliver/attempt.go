@@ -25,6 +25,7 @@ type Attempt struct {
 	message        Message
 	webhook        webhookcfg.Webhook
 	slot           *slot
+	result         Result // zero until the request has ended
 }
 
 // Begin looks up the webhook in effect for an entity and takes a slot for an attempt at it,
@@ -72,11 +73,18 @@ func (s *Sender) PerClient(client string) int {
 // MaxBody returns the maximum size of a message's body, from [Options.MaxBody].
 func (s *Sender) MaxBody() int { return s.options.MaxBody }
 
-// Send makes the attempt, as [Sender.Send] does.
+// Send makes the attempt, as [Sender.Send] does. If that panics, see [Attempt.Result].
 func (a *Attempt) Send(ctx context.Context) Result {
 	start := time.Now()
-	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.use(ctx), start, start)
+	a.result = a.use(ctx)
+	a.result.Duration = time.Since(start)
+	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.result, start, start)
 }
+
+// Result returns what became of the request, if Send panicked because the HealthStore or
+// [Options.OnResult] did. A queue that recovers from that should go on with this result, since
+// the receiver may have got the message. Its Outcome is zero if there was no request.
+func (a *Attempt) Result() Result { return a.result }
 
 // use sends the request and releases the slot, also if a function of the host panics.
 func (a *Attempt) use(ctx context.Context) Result {

@@ -71,6 +71,23 @@ func TestPanicOfKeys(t *testing.T) {
 	check(t, "afterwards", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 }
 
+// TestPanicAfterTheRequest: a queue that recovers from a panic of OnResult still learns what
+// became of the request.
+func TestPanicAfterTheRequest(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{
+		OnResult: func(context.Context, string, string, string, deliver.Result) { panic(errPanic) },
+	})
+	attempt, _ := s.Begin(t.Context(), "acme", "e1", message)
+	if got := attempt.Result(); got.Outcome != 0 {
+		t.Errorf("%v before the request", got)
+	}
+	if got := recovered(func() { attempt.Send(t.Context()) }); got != errPanic {
+		t.Errorf("recovered %v", got)
+	}
+	check(t, "afterwards", attempt.Result(), deliver.Delivered, "")
+}
+
 func recovered(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()

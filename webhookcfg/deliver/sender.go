@@ -240,7 +240,7 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 	}
 	slot, r := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), isTest)
 	if slot != nil {
-		return &Attempt{s, client, entity, m, *hook, slot}, Result{}
+		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook, slot: slot}, Result{}
 	}
 	if err := ctx.Err(); err != nil {
 		r = unavailable(fmt.Errorf("deliver: context of the caller: %w", err))

@@ -230,7 +230,11 @@ func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 		a.Cancel()
 		return unavailable
 	}
-	return a.Send(ctx)
+	r = contain(p.Outbox, func() deliver.Result { return a.Send(ctx) }, panicked)
+	if made := a.Result(); made.Outcome != 0 {
+		return made // also if a function of the host panicked after it
+	}
+	return r
 }
 
 // unavailable is the result if the queue itself keeps an attempt from starting.

@@ -78,3 +78,18 @@ func TestPanics(t *testing.T) {
 		})
 	}
 }
+
+// TestOnResultPanicsAlways: what was delivered isn't sent again.
+func TestOnResultPanicsAlways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: time.Millisecond}))
+		n := w.run(Options{}, deliver.Options{OnResult: func(context.Context, string, string, string, deliver.Result) { panic("token=secret") }})
+		defer n.stop()
+		w.db.enqueue("a", "e", "m")
+		time.Sleep(2 * time.Minute)
+		if w.arrived() != 1 || w.db.waitingNow() > 0 {
+			t.Errorf("it arrived %d times, %d wait", w.arrived(), w.db.waitingNow())
+		}
+	})
+}
