@@ -483,6 +483,40 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// TestSigningKey: a client can ask for the key of one module, which differs if its keys depend on
+// the webhook.
+func TestSigningKey(t *testing.T) {
+	s := idle(t, []string{"-dev", "-store", newStore(t)})
+	derived, err := deliver.DerivedOriginKeys([]byte(master))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.keys = derived
+	h, err := s.handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	keys := make(map[string]bool)
+	for id, url := range map[string]string{"e1": "http://127.0.0.1:1/", "e2": "http://127.0.0.1:2/"} {
+		key := func() string {
+			return call(t, http.MethodGet, server.URL+"/api/v1/signing-key?endpoint_id="+id, "")
+		}
+		expect(t, call(t, http.MethodPut, server.URL+"/api/v1/modules/"+id, "on"), "200 ")
+		expect(t, key(), `200 {"key":""}`)
+		expect(t, call(t, http.MethodPost, server.URL+webhooks, fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, id, url)), "200 ")
+		expect(t, key(), `200 {"key":"whsec_`)
+		keys[key()] = true
+	}
+	if len(keys) != 2 {
+		t.Error("two modules have the same key")
+	}
+	for _, id := range []string{"", "a/b"} {
+		expect(t, call(t, http.MethodGet, server.URL+"/api/v1/signing-key?endpoint_id="+id, ""), `400 {"error":"invalid_request"`)
+	}
+}
+
 // TestBadModules: a module is refused if it can't be stored or can't have a webhook.
 func TestBadModules(t *testing.T) {
 	service, _ := start(t, "-store", newStore(t), "-dev")

@@ -90,15 +90,29 @@ func (s *service) update(ctx context.Context, m module) (version int64, err erro
 	return version, nil
 }
 
-// getKey returns the key that the client's receivers verify with.
-func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
-	key, err := deliver.SigningKey(s.keys)(r.Context(), client, "", webhookcfg.Webhook{})
-	if err != nil {
-		s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
-		return
+// getKey returns the key that the client's receivers verify with, or the one that verifies the
+// notifications of a module, if the query names one.
+func (s *service) getKey(h *webhookcfg.Handler) func(http.ResponseWriter, *http.Request, string) {
+	return func(w http.ResponseWriter, r *http.Request, client string) {
+		query := r.URL.Query()
+		id := query.Get("endpoint_id")
+		var hook webhookcfg.Webhook
+		if query.Has("endpoint_id") {
+			var err error
+			hook, err = h.Read(r.Context(), client, id)
+			if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
+				refusal.ServeHTTP(w, r)
+				return
+			}
+		}
+		key, err := deliver.SigningKey(s.keys)(r.Context(), client, id, hook)
+		if err != nil {
+			s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		respond(w, map[string]string{"key": key})
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	respond(w, map[string]string{"key": key})
 }
 
 // unavailable responds that a part of the service failed. It logs why, unless the client

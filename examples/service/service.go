@@ -187,7 +187,7 @@ func (s *service) handler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/portal/", http.StripPrefix("/portal", page))
 	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
-	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey))
+	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey(h)))
 	withSource, err := auth.WithSource(s.logger, s.cfg.proxies...)
 	if err != nil {
 		return nil, err
