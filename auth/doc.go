@@ -6,7 +6,7 @@
 //	verifier, err := auth.NewCache(throttled, nil)
 //	handler, err := webhookcfg.NewHandler(store, verifier, nil)
 //	withSource, err := auth.WithSource(logger) // name the proxies in front, if you have any
-//	server := http.Server{Handler: withSource(mux)} // outermost
+//	server := http.Server{Handler: withSource(handler.Before(mux))} // withSource is outermost
 //
 // Pick a verifier by where you keep your clients:
 //
@@ -57,15 +57,13 @@
 //
 // # Rotate a secret or an id
 //
-// Add a line with the hash of the new secret, switch the client to it, and remove the old
-// line. In between, both secrets are valid. Until a process has read the file again, by
-// [FileOptions.Poll] or [File.Reload], it refuses the new secret (401).
+// Add a line with the hash of the new secret. Once every process has read the file again, by
+// [FileOptions.Poll] or [File.Reload], both secrets are valid, and the client can switch.
 //
-// How do you know that nobody uses the old one? Seeing the new name isn't enough. In
-// [webhookcfg.Options.OnEvent], note when each SecretName of a client last appeared, and wait
-// for as long as the client's rarest job takes to come round. The log isn't enough either: it
-// has successful reads and sign-ins at level Debug only. Or give the old secret an end with
-// until. If somebody still sends it then, the log has a warning with its name.
+// Remove the old line once nothing has used it for as long as the client's rarest job takes to
+// come round. To know that, keep the last time of each SecretName in
+// [webhookcfg.Options.OnEvent]. Or give the old secret an end with until: the log then warns
+// with its name if somebody still sends it.
 //
 // Once a [File] has read the change, it refuses the old secret, even if a [Cache] remembers it.
 // For a [Lookup], keep a number in your database that changes with each revocation, and set

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -166,12 +167,20 @@ func ExampleNewThrottle() {
 }
 
 func ExampleWithSource() {
-	mux := http.NewServeMux() // register the handler on it
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux() // has your other routes
 	proxies := netip.MustParsePrefix("10.1.0.0/16")
 	withSource, err := auth.WithSource(slog.Default(), proxies)
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := http.Server{Handler: withSource(mux)}
+	server := http.Server{Handler: withSource(handler.Before(mux))}
 	_ = server.Close()
 }
