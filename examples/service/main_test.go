@@ -517,6 +517,20 @@ func TestSigningKey(t *testing.T) {
 	}
 }
 
+// TestWarm: a process that starts reads the webhooks that are set, before it needs one.
+func TestWarm(t *testing.T) {
+	store := newStore(t)
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://example.com/in"))
+	if err := idle(t, []string{"-store", store}).database.webhooks.Apply(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	_, metrics := start(t, "-store", store)
+	await(t, func() (bool, string) {
+		entries := figure(t, metrics, `webhook_cache_entries{part="copy"}`)
+		return entries == "1", entries + " entries of the copy"
+	})
+}
+
 // TestBadModules: a module is refused if it can't be stored or can't have a webhook.
 func TestBadModules(t *testing.T) {
 	service, _ := start(t, "-store", newStore(t), "-dev")

@@ -16,6 +16,7 @@ import (
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/examples/mounts/metrics"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -115,10 +116,30 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 			return errors.Join(err, group.Wait())
 		}
 	}
-	group.Go(func() error { return s.queue.Run(ctx) })
+	group.Go(func() error {
+		if err := s.warm(ctx); err != nil { // what's missing is read when it's needed
+			s.logger.WarnContext(ctx, "webhooks weren't read ahead", "error", err)
+		}
+		return s.queue.Run(ctx)
+	})
 	group.Go(func() error { s.probes.CheckEvery(ctx, 5*time.Second); return nil })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
 	return group.Wait()
+}
+
+// warm reads the webhooks of all clients into the copy, so that the first notifications don't
+// each wait for the database.
+func (s *service) warm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var clients []string
+	for client, err := range admin.Clients(ctx, s.database.webhooks) {
+		if err != nil {
+			return err
+		}
+		clients = append(clients, client)
+	}
+	return s.webhooks.Warm(ctx, clients)
 }
 
 // drained returns a context that ends some time after ctx. In between the process is unready,
