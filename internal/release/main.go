@@ -191,7 +191,7 @@ func (r *release) welcome() error {
 				" => ../go-webhookcfg` to your `go.mod`, and run `go mod tidy`. A\nworkspace or a vendor directory [works too](doc.go).",
 			"To use it in your own service, import it, and run `go get " + r.module + "` and\n`go mod tidy`.",
 		},
-		{"CHANGELOG.md", " Nothing is released yet, so\nthere's one section, and it says what you get.", ""},
+		{"CHANGELOG.md", " Nothing is released yet, so\nthere's one version, and it says what you get.", ""},
 		{
 			".github/SECURITY.md", "Please report it privately, to the people who gave you this copy of the module. Don't open a public\n" +
 				"issue. The module has no public home yet, so there's no address to write to either. Tell us the commit,\n",

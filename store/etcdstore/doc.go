@@ -82,8 +82,8 @@
 //	webhookcfg/acme/e2    2 1767323047000000                                  an override that is off
 //
 // A value has the version of its format, the Unix time of the change in microseconds, and the
-// URL. This version of the package also reads values of version 1, with the time in seconds. A
-// program that only knows version 1 refuses values of version 2.
+// URL. Before you upgrade, read the section Upgrade of CHANGELOG.md: older programs can't read
+// values of a newer format.
 //
 // Entities are stored byte for byte. In a client's name, '/', '%' and all other bytes that a
 // path segment of a URL can't have are percent-encoded.

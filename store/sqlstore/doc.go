@@ -102,9 +102,8 @@
 //
 // # Upgrade
 //
-// Call Migrate from the new version. Running processes of the version before keep working, and
-// you can restart them one at a time. But if you start the old version on the new tables, its
-// calls return [ErrNewerSchema].
+// Call Migrate from the new version first. The section Upgrade of CHANGELOG.md has the order of
+// everything else, and says what can't be undone.
 //
 // # Outages
 //
