@@ -21,10 +21,11 @@
 //
 // # What it does for each client
 //
-// Each client has a line, and one process at a time drains it. So the limits of
-// [deliver.Options] and the pauses of failing receivers hold for all processes together, and a
-// receiver that hangs delays neither other clients nor other receivers of its client. Backlogs are
-// sent with what the process and the database have to spare, so that they don't delay them either.
+// Each client has a line, and one process at a time drains it, so the limits of
+// [deliver.Options] and the pauses of failing receivers hold for all processes together. A
+// receiver that hangs delays neither other clients nor other receivers of its client. A backlog
+// delays them as little, because it only gets what the process and the database have to spare.
+//
 // Notifications of one entity are sent one after another, in the order of enqueueing. While
 // one waits for a retry, the later ones go ahead, unless you set [InOrder].
 //
@@ -35,12 +36,13 @@
 // # What clients see
 //
 // Pass the outbox as Notifications of the handler's options. Clients then see their
-// notifications in package portal, and send them again. The pauses and limits of their receivers
-// hold for these as for new ones. A client that sends very many again doesn't delay others: a
-// process makes 500 of them due at a time.
+// notifications in package portal, and can send them again, under the same pauses and limits as
+// new ones. Even one that sends very many again doesn't delay others, because a process makes
+// only 500 of them due at a time.
 //
 // # What it needs
 //
-// PostgreSQL 13, MySQL 8, MariaDB 10.6 or SQLite 3.38, or later, with the settings that package
-// sqlstore asks for. A process uses a few connections of the pool, and works with one.
+// The outbox works on PostgreSQL 13, MariaDB 10.6 and SQLite 3.38, or later, with the settings
+// that package sqlstore asks for. MySQL 8 should work, but the tests never ran on it. A process
+// uses a few connections of the pool, but one is enough.
 package outbox
