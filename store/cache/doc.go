@@ -39,24 +39,10 @@
 // it read as a whole again, because reading a busy client as a whole after each of its
 // changes would cost too much.
 //
-// A client without overrides takes about 800 bytes, and each override about 350.
-// [Options.MaxBytes] limits the sum.
-//
 // # Costs
 //
-// Each process has its own copy. For one process, plan for:
-//
-//   - Connections: MaxReads, and one for polls. Leave one more for changes if the process
-//     also serves the handler. With the default of 8 reads, ten processes take 90 of the 100
-//     connections that PostgreSQL allows by default. With MaxReads 1, 45 processes also take
-//     90, and one read at a time is enough once the copy is warm.
-//   - Polls of a Feed (PostgreSQL, SQLite, etcd): four queries in every MaxStale, for any
-//     number of clients. By default that's two a second.
-//   - Polls of a Versioner (MySQL, MariaDB): four queries in every MaxStale for each 256
-//     clients that the cache holds. One round through all clients must take less than
-//     MaxStale. If a query takes 8 ms, a MaxStale of 2 seconds is enough for
-//     2 s / 8 ms * 256 = 64,000 clients. Beyond that, entries expire between polls and are
-//     read again. You can raise MaxStale, or lower MaxBytes to hold fewer clients.
-//   - Reads: one for each client that you warm, and later one for each change of a client
-//     that you send for. If 10 clients change in a second, 50 processes make at most 500 reads.
+// Each process has its own copy, so each polls, and reads every client that it sends for: once
+// when you warm it, and later once for each change. If 10 clients change in a second, 50 processes
+// make at most 500 reads. [Options] says what polls cost ([Options.MaxStale]), how many
+// connections a process takes ([Options.MaxReads]), and how much memory ([Options.MaxBytes]).
 package cache

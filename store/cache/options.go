@@ -16,6 +16,12 @@ type Options struct {
 	//
 	// The cache polls the store four times as often, and each query of a poll times out after
 	// half of MaxStale. A [Notifier] triggers polls earlier, at most ten times as often.
+	//
+	// A poll of a [Feed] (PostgreSQL, SQLite, etcd) is one query for any number of clients. A poll
+	// of a [Versioner] (MySQL, MariaDB) is one for each 256 clients that the cache holds, and all of
+	// them together must take less than MaxStale. If a query takes 8 ms, that's enough for
+	// 2 s / 8 ms * 256 = 64,000 clients, so stay well below. Beyond that, entries expire between
+	// polls and are read again. You can raise MaxStale, or lower MaxBytes to hold fewer clients.
 	MaxStale time.Duration
 
 	// StaleIfError keeps you sending while the store is down: if a read fails, you get
@@ -30,14 +36,19 @@ type Options struct {
 
 	// MaxReads is the maximum number of concurrent reads of the store. One client can take at
 	// most half of them, rounded up. Further reads wait for their turn. Zero means 8. Polls
-	// and changes don't count. The store's pool should have more connections than MaxReads,
-	// so that reads don't keep polls and changes waiting.
+	// and changes don't count.
+	//
+	// The store's pool should have MaxReads connections, one for polls, and one more for changes if
+	// the process also serves the handler, so that reads don't keep polls and changes waiting. With
+	// the default, ten processes that only send take 90 of the 100 connections that PostgreSQL
+	// allows by default. With 1, which is enough once the copy is warm, 45 processes take as many.
 	MaxReads int
 
 	// MaxBytes bounds the memory of the entries, by an estimate that's seldom too low. When
 	// the cache is full, the client with the most entries loses its least recently used one.
-	// A client that's held as a whole counts as one entry. Zero means 128 MiB, which is
-	// enough for 100,000 clients if only a few have overrides. The minimum is 1 MiB.
+	// A client that's held as a whole counts as one entry. A client without overrides takes
+	// about 800 bytes, and each override about 350. Zero means 128 MiB, which is enough for
+	// 100,000 clients if only a few have overrides. The minimum is 1 MiB.
 	MaxBytes int
 
 	// Logger gets a record when polls start to fail, when they work again, and when the store

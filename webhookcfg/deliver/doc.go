@@ -28,48 +28,24 @@
 //
 // # If you have a queue of your own
 //
-// Let each job call [Sender.Send] and then [Schedule.Next]:
+// Let each job call [Sender.Send] and then [Schedule.Next], which says whether the message is
+// done, due again or set aside:
 //
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
 //	decision := deliver.StandardSchedule().Next(attempt, result)
 //
-//	outcome        what happened                                 decision
-//	Delivered      status 200 to 299                             done
-//	Failed         another status, no response, no connection,   retry, until the schedule is
-//	               or an address that the policy denies          used up; then set aside
-//	Deferred       not an attempt: a limit was reached, the      retry after Result.Wait
-//	               receiver is paused, your store or your keys
-//	               were unavailable, or you cancelled ctx
-//	Undeliverable  no webhook is in effect, it was stopped, or   done
-//	               status 410
-//	Undeliverable  the policy refuses the URL, the message is    set aside
-//	               invalid or too large, or status 413
-//
-// Only the status counts, and redirects aren't followed.
-//
 // Send never waits for a slot: if there's none, or the receiver is paused, the outcome is
-// [Deferred], with a random Wait of a tenth of a second or more. Your queue needs three things
-// for that:
+// [Deferred], with a random Wait of a tenth of a second or more. So your queue needs delays from a
+// tenth of a second to a day, while many have whole seconds only, and a count of attempts that a
+// deferral doesn't change. It also needs workers for each client with much to send, or at least
+// for each group of clients: while a receiver is busy, its messages come back again and again, and
+// in a pool that all clients share, those of the others wait behind them.
 //
-//   - delays from a tenth of a second to a day. Many queues have delays of whole seconds only.
-//   - a count of attempts that a deferral doesn't change
-//   - a pool of workers for each client with much to send, or at least for each group of
-//     clients, because while a receiver is busy, its messages come back again and again, and
-//     those of other clients wait behind them
-//
-// With as many workers for a client as its receiver has slots, nothing is deferred. With more,
-// only so many messages go out each time the delays have passed. This is how much of four slots
-// a backlog of a thousand messages gets, for a receiver that takes 10, 50 or 200 ms:
-//
-//	workers for the client    delays of    share of the slots    deferrals of a message
-//	4                         any          1.00, 1.00, 1.00      0
-//	more                      0.1 s        0.05, 0.25, 0.8 to 1  125 or more
-//	more                      1 s          0.01, 0.05, 0.20      125 or more
-//
-// Package outbox gets 0.98 and more without deferrals, with any number of clients and workers.
-//
-// Each [Sender] has its own limits and pauses, so with n processes a receiver can get n times
-// as many requests at a time. Only outbox shares them.
+// Give a client as many workers as its receiver has slots, and nothing is deferred. With more
+// workers and delays of whole seconds, a backlog gets a fifth of the slots or much less
+// (TestShareOfAHostsQueue has the figures). Package outbox fills the slots without deferrals, with
+// any number of clients and workers, and only it shares the limits and pauses: otherwise each
+// [Sender] has its own, so with n processes a receiver can get n times as many requests at a time.
 //
 // # Sign messages
 //

@@ -87,7 +87,7 @@ func (q *hostQueue) move(stop <-chan struct{}) {
 }
 
 // TestShareOfAHostsQueue: the share of a receiver's four slots that a backlog gets through a queue
-// of a host's own is that of the package documentation.
+// of a host's own. The package documentation sums it up.
 func TestShareOfAHostsQueue(t *testing.T) {
 	const n = 1000
 	takes := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}

@@ -69,6 +69,20 @@ func (a Action) String() string {
 // Next returns what to do with a message after an attempt. The number of the first attempt is
 // 1.
 //
+//	outcome        what happened                                 decision
+//	Delivered      status 200 to 299                             done
+//	Failed         another status, no response, no connection,   retry, until the schedule is
+//	               or an address that the policy denies          used up; then set aside
+//	Deferred       not an attempt: a limit was reached, the      retry after Result.Wait
+//	               receiver is paused, your store or your keys
+//	               were unavailable, or you cancelled ctx
+//	Undeliverable  no webhook is in effect, it was stopped, or   done
+//	               status 410
+//	Undeliverable  the policy refuses the URL, the message is    set aside
+//	               invalid or too large, or status 413
+//
+// Only the status counts, and redirects aren't followed.
+//
 // After a failure the delay is the schedule's, give or take a fifth at random, so that
 // messages that failed together don't come back together. It's never less than r.Wait. After
 // the last attempt, the message is set aside.

@@ -91,18 +91,8 @@
 //
 // A receiver can hang, be slow, or never stop sending. Give every request a deadline, and no
 // call, connection or goroutine outlives it, except for idle connections. The deadline covers
-// a call from the lookup of the name to the last byte of the response body. These limits
-// apply as well:
-//
-//	                          calls             probes
-//	all of it                 30 s in a Client  5 s (ProberOptions.Timeout)
-//	lookup and connecting     10 s              10 s
-//	TLS handshake             10 s              10 s
-//	wait for the header       30 s              -
-//	header of the response    64 KiB            16 KiB
-//	certificates              8, in a handshake of at most 16 KiB
-//	idle connections          1000, 16 for each host, closed after 90 s (TransportOptions)
-//	                          beyond that, the client with the most loses one
+// a call from the lookup of the name to the last byte of the response body. [TransportOptions]
+// and [ProberOptions] list the other limits.
 //
 // The errors contain nothing that the receiver sent. Its header and status text may contain
 // control bytes, though.

@@ -31,6 +31,12 @@ const (
 )
 
 // ProberOptions are the options of [Policy.Prober]. The zero value is safe to use.
+//
+// Within Timeout, these limits of a probe are fixed:
+//
+//	lookup and connecting     10 s
+//	TLS handshake             10 s, with at most 8 certificates in 16 KiB
+//	header of a response      16 KiB
 type ProberOptions struct {
 	// HTTPProbe sends requests to the target, for example [Handshake]. If nil, a probe
 	// connects and, for an https URL, completes the TLS handshake. It sends no HTTP.

@@ -30,6 +30,15 @@ const (
 // suits a service that sends up to 16 notifications to a receiver at the same time. If a
 // request finds no idle connection, it opens a new one. Over https that costs many times the
 // CPU of the request itself.
+//
+// These limits of a call are fixed:
+//
+//	all of it                 30 s in a Client, your deadline with a Transport
+//	lookup and connecting     10 s
+//	TLS handshake             10 s, with at most 8 certificates in 16 KiB
+//	wait for the header       30 s
+//	header of the response    64 KiB
+//	idle connection           90 s
 type TransportOptions struct {
 	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers that
 	// you call within a minute or so, and be less than half the file descriptors of the
