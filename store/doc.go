@@ -36,15 +36,15 @@
 // work. Once you remove the cause, such as a full disk, the store accepts changes again,
 // without a restart. Your health check should call [File.Healthy], which says what's wrong.
 //
-// After a failed sync, the store refuses all changes until it has repaired its file. It tries
-// that at least once a second. The repair cuts the changes that weren't acknowledged. If the
+// After a failed sync, the store refuses all changes until it has repaired its file, which it
+// tries at least once a second. The repair cuts off the changes that weren't acknowledged. If the
 // process ends first, they can reappear when you open the file again.
 //
 // Don't touch the file of an open store, and keep log rotation away from it:
 //
-//   - If you move, remove or replace the file, or move its directory or mount something over
-//     it, changes fail until it's back. If the process ends before that, the change that
-//     noticed it can be in the moved file.
+//   - If you move, remove, replace or hide the file or its directory, changes fail until it's
+//     back. The change that noticed it failed too, but if the process ends before the file is
+//     back, it can be in the file that you moved.
 //   - If a program cuts or overwrites the file, the change that notices it fails. The store
 //     then writes the whole file again from memory, and logs that.
 //

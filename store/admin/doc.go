@@ -21,10 +21,10 @@
 // example of a migration. Two things are easy to get wrong:
 //
 //   - Requests that are in progress when you stop changes can still reach the old store after
-//     your last copy. A flag in a middleware doesn't prevent that. The store of the example
+//     your last copy. A flag in a middleware doesn't prevent that, but the store of the example
 //     waits for them.
-//   - Change the configuration of the next start before you switch, and once the new store is
-//     complete. Otherwise a restart serves the old store, without the changes made since. The
+//   - Between the moment when the new store is complete and the switch, make the next start use
+//     the new one. Otherwise a restart serves the old store, without the changes made since. The
 //     example calls a function of yours at that moment.
 //
 // An erased client can leave records in the new store if you erase it during the move, so

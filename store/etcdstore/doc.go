@@ -18,10 +18,9 @@
 //
 // # Set up the client
 //
-// Give the client the endpoints of all members. It sends its requests to them in turn. Set
-// DialKeepAliveTime too, or the client never closes a silent connection. Values below 10 seconds
-// count as 10. Until the connection to a frozen member is closed, its requests block until
-// their ctx ends.
+// Give the client the endpoints of all members, since it sends its requests to them in turn. Set
+// DialKeepAliveTime too, to 10 seconds or more: otherwise the client never closes the connection
+// to a frozen member, and each request on it blocks until its ctx ends.
 //
 // The user needs to read and write the keys under [Options.Prefix]. In one cluster, no store's
 // prefix may be the start of another's. URLs are stored in plain text, so encrypt the members'

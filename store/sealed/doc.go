@@ -39,7 +39,7 @@
 //
 // Put the new key in front of the old one. Every set uses the new one from then on, and the
 // old one still opens what it sealed. To get rid of the old key, copy the store into another
-// one that is sealed with the new key alone. The example of a rotation does that. Since a
-// Store can't replace a URL only if it's still the same, rewriting URLs in place could undo a
-// change that a client just made, and nothing here does that.
+// one that is sealed with the new key alone, as the example of a rotation does. Nothing here
+// rewrites URLs in place, because that could undo a change that a client has just made: a Store
+// has no way to replace a URL only if it's still the same.
 package sealed

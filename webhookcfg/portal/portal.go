@@ -8,18 +8,19 @@
 // Here, and in the example, people sign in with a client's id and secret. If your service has
 // sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
-// You should serve the portal over https, because over http browsers keep its cookies only on
-// localhost: people can't sign in with SignIn, and pages don't confirm changes. Over http your
-// proxies must also pass on the field Host, or forms look as if another site had sent them.
+// Serve the portal over https. Over http, browsers keep its cookies only on localhost, so
+// elsewhere people can't sign in with SignIn, and pages don't confirm changes. If you have to use
+// http, your proxies must pass on the field Host, or forms look as if another site had sent them.
 //
 // # Notifications
 //
 // If the handler has [webhookcfg.Options.Notifications], the pages show what was sent, and what
-// came of each attempt. People can send one notification again, or all that were given up,
-// dropped or wait for long, once they have read how many these are. What is wrong comes first on
-// the overview, for the webhooks on its page, with a link to where people can repair it. With
-// [Options.Try], they can test a URL before they set it, and with [Options.SigningKey] they get
-// code that verifies notifications, in five languages.
+// came of each attempt. What is wrong with the webhooks on a page of the overview comes first
+// there, with a link to where people can repair it. They can then send one notification again, or
+// all that were given up, dropped or wait for long, after a page that says how many these are.
+//
+// With [Options.Try], people can test a URL before they set it, and with [Options.SigningKey] they
+// get code that verifies notifications, in five languages.
 //
 // # Safety
 //
