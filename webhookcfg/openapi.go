@@ -32,12 +32,18 @@ var document = func() (d struct{ intro, paths, set, all, one, responses, codes, 
 	d.codes = until(enumLine([]string{allRefused.Code}))
 	d.texts = until(enumLine([]string{allRefused.Description}))
 	d.rest = rest
+	for _, part := range []string{d.set, d.all, d.one} {
+		if strings.Count(part, "operationId: ") != strings.Count(part, variantName) {
+			panic("webhookcfg: openapi.yaml has an operationId of the variant without " + variantName + ", so an alias would have the same")
+		}
+	}
 	return d
 }()
 
 const (
 	deleteLine     = "    delete:\n"
 	componentsLine = "components:\n"
+	variantName    = "VariantWebhook" // in each operationId of the variant
 )
 
 func serverLine(base string) string { return fmt.Sprintf("  - url: %q\n", base) }
@@ -88,5 +94,5 @@ func describeVariant(path, name string) string {
 		text += pathLine(root)
 	}
 	text += deleteLine + document.all + pathLine(root+"/{"+mocID+"}") + document.one
-	return strings.ReplaceAll(text, "VariantWebhook", name+"Webhook")
+	return strings.ReplaceAll(text, variantName, name+"Webhook")
 }
