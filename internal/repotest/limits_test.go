@@ -89,8 +89,8 @@ func readLimits(t *testing.T) (limits []limit) {
 // code is what the page can name, such as "directory.Type.field", "directory.Type.method" and
 // "directory.TestName".
 type code struct {
-	known   map[string]bool // fields and functions
-	growing map[string]bool // fields that hold any number of things, and functions that start goroutines
+	known   map[string]bool // fields, functions and tables of SQL
+	growing map[string]bool // fields and tables that hold any number of things, and functions that start goroutines
 	tests   map[string]bool
 }
 
@@ -142,8 +142,23 @@ func readCode(t *testing.T) code {
 			return true
 		})
 	}
+	walk(t, func(name string) {
+		dir, _, found := strings.Cut(name, "/schema/")
+		if !found || path.Ext(name) != ".sql" {
+			return
+		}
+		for _, match := range created.FindAllStringSubmatch(read(t, name), -1) {
+			table := dir + "." + match[1]
+			c.known[table] = true
+			if !strings.HasSuffix(table, "_schema") { // has one row
+				c.growing[table] = true
+			}
+		}
+	})
 	return c
 }
+
+var created = regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+)`)
 
 // runsInHost reports whether a file runs in a host's process, and isn't one of the mechanisms
 // whose uses count.
