@@ -93,6 +93,11 @@ func (r *release) make(clone string) error {
 	if err != nil {
 		return err
 	}
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "-count=1", "./internal/repotest"}} {
+		if _, err := outputWith([]string{"GOWORK=off"}, r.dir, "go", args...); err != nil {
+			return err
+		}
+	}
 	tags, err := r.tagModules()
 	if err != nil {
 		return err
@@ -101,15 +106,34 @@ func (r *release) make(clone string) error {
 		return fmt.Errorf("a consumer can't use it: %w", err)
 	}
 
-	for _, tag := range tags {
-		if err := run(clone, "git", "fetch", "--quiet", "--no-tags", r.dir, "refs/tags/"+tag+":refs/tags/"+tag); err != nil {
-			return err
-		}
+	if err := bring(r.dir, clone, branch, tags); err != nil {
+		return err
+	}
+	fmt.Printf("%s %s is released in this clone. To publish it:\n\n\tgit push --atomic origin HEAD %s\n", r.module, r.version, strings.Join(tags, " "))
+	return nil
+}
+
+// bring brings the branch and the tags of the copy into the clone. The merge fails if the clone
+// has changed meanwhile, so it comes before the tags. If these fail after all, the branch goes
+// back.
+func bring(dir, clone, branch string, tags []string) error {
+	start, err := output(clone, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return err
+	}
+	fetch := []string{"fetch", "--quiet", "--no-tags", "--atomic", dir}
+	if err := run(clone, "git", append(fetch, "refs/tags/"+tags[0])...); err != nil { // is the branch
+		return err
 	}
 	if err := run(clone, "git", "merge", "--quiet", "--ff-only", branch); err != nil {
 		return err
 	}
-	fmt.Printf("%s %s is released in this clone. To publish it:\n\n\tgit push --atomic origin HEAD %s\n", r.module, r.version, strings.Join(tags, " "))
+	for _, tag := range tags {
+		fetch = append(fetch, "refs/tags/"+tag+":refs/tags/"+tag)
+	}
+	if err := run(clone, "git", fetch...); err != nil {
+		return errors.Join(err, run(clone, "git", "reset", "--quiet", "--keep", start))
+	}
 	return nil
 }
 
@@ -197,6 +221,7 @@ func (r *release) welcome() error {
 				"issue. The module has no public home yet, so there's no address to write to either. Tell us the commit,\n",
 			"Please report it privately, to " + r.report + ". Don't open a public issue. Tell us the version,\n",
 		},
+		{"internal/repotest/doc.go", "its API, its links and its\n// limits, and how a host consumes it.", "its API, its links and its\n// limits."},
 		{".github/SECURITY.md", "Until the first release, we only support the newest commit.", "We support the newest release."},
 	} {
 		if err := r.edit(e.file, e.old, e.replacement); err != nil {
@@ -213,7 +238,11 @@ func (r *release) welcome() error {
 	if !found || !more {
 		return errors.New("doc.go has no section about the use without a public home")
 	}
-	return os.WriteFile(doc, []byte(before+"// # "+after), 0o666)
+	if err := os.WriteFile(doc, []byte(before+"// # "+after), 0o666); err != nil {
+		return err
+	}
+	// It tests what that section says.
+	return os.Remove(filepath.Join(r.dir, "internal", "repotest", "consume_test.go"))
 }
 
 // edit replaces a text that occurs once in a file.
@@ -429,14 +458,14 @@ func output(dir, name string, args ...string) (string, error) {
 	return outputWith(nil, dir, name, args...)
 }
 
-// outputWith returns what a command prints to standard output, without the last newline. What
-// it prints to standard error is in the error.
+// outputWith returns what a command prints to standard output, without the last newline. If it
+// fails, everything that it prints is in the error.
 func outputWith(env []string, dir, name string, args ...string) (string, error) {
 	var stdout, stderr strings.Builder
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, &stderr)
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, &stdout, &stderr)
 	}
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
