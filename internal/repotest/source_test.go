@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the root of the repository.
+// TestMain runs the tests in the root of the repository. The go command doesn't know that, so it
+// doesn't see which files they read: run them with -count=1.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		log.Fatal(err)
