@@ -18,6 +18,20 @@ import (
 // egress applies it to the literal address in a URL, to the addresses of a name, and to the
 // address of a socket that is about to connect. CheckAddr may have to wait for
 // [Policy.LocalAddrs]. If that fails, the error wraps [ErrUnavailable].
+//
+// The first matching line decides:
+//
+//	address with a zone                        refused
+//	address in Policy.DenyPrefixes             refused
+//	address in Policy.AllowPrefixes            allowed
+//	64:ff9b::/96 with Policy.AllowNAT64        as the IPv4 address embedded in it
+//	IPv4 in the special-purpose registry       refused
+//	IPv6 outside 2000::/3, or in the registry  refused
+//	address of this host                       refused
+//	any other                                  allowed
+//
+// An IPv4-mapped IPv6 address counts as the IPv4 address. The addresses of this host are the
+// ones that [Policy.LocalAddrs] returns.
 func (p *Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(context.Background(), addr)
 }

@@ -29,43 +29,13 @@
 //   - If your machines have IPv6 only and use NAT64, set [Policy.AllowNAT64].
 //   - If your receivers use few ports, list them in [Policy.Ports].
 //
-// # Which URLs are allowed
+// # What is allowed
 //
-// A URL is checked byte by byte before it's parsed, and then against a strict grammar, so
-// that no two parsers can find different hosts in it:
-//
-//	whole URL  absolute, 1 to 2048 bytes of printable ASCII, without spaces, backslashes,
-//	           a fragment, a user name or a password
-//	scheme     https, or http with Policy.AllowHTTP
-//	host       an IPv4 address of four decimal numbers without leading zeros, an IPv6
-//	           address in brackets, or a name
-//	name       at most 253 bytes: labels of 1 to 63 letters, digits, hyphens and
-//	           underscores, with no hyphen at either end; it doesn't end in a dot, a number
-//	           or "localhost", and a single label doesn't start with a digit
-//	port       a number from 1 to 65535 without leading zeros, one of Policy.Ports
-//
-// Internationalised names must be A-labels (RFC 5890). If you allow a loopback address,
-// localhost is allowed too.
-//
-// # Which addresses are allowed
-//
-// The first matching line decides:
-//
-//	address with a zone                        refused
-//	address in Policy.DenyPrefixes             refused
-//	address in Policy.AllowPrefixes            allowed
-//	64:ff9b::/96 with Policy.AllowNAT64        as the IPv4 address embedded in it
-//	IPv4 in the special-purpose registry       refused
-//	IPv6 outside 2000::/3, or in the registry  refused
-//	address of this host                       refused
-//	any other                                  allowed
-//
-// An IPv4-mapped IPv6 address counts as the IPv4 address. The addresses of this host are the
-// ones that [Policy.LocalAddrs] returns.
-//
-// Literal addresses are checked with the URL. The addresses of a name are checked just before
-// a socket connects, so a name that resolves to something else a moment later (DNS rebinding)
-// gains nothing.
+// [Policy.Check] checks a URL byte by byte before it's parsed, and then against a strict
+// grammar, so that no two parsers can find different hosts in it. [Policy.CheckAddr] decides
+// which addresses are public. Literal addresses are checked with the URL, and those of a name
+// just before a socket connects, so a name that resolves to something else a moment later (DNS
+// rebinding) gains nothing.
 //
 // # Probe a URL
 //

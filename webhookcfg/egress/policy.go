@@ -139,6 +139,19 @@ func (p *Policy) Clone() *Policy {
 // Check returns nil if the policy allows the text of rawURL, and a [PolicyError] if it
 // doesn't. It checks a literal address as [Policy.CheckAddr] does, and looks up no names.
 // Store and call the URL byte for byte as you checked it.
+//
+//	whole URL  absolute, 1 to 2048 bytes of printable ASCII, without spaces, backslashes,
+//	           a fragment, a user name or a password
+//	scheme     https, or http with Policy.AllowHTTP
+//	host       an IPv4 address of four decimal numbers without leading zeros, an IPv6
+//	           address in brackets, or a name
+//	name       at most 253 bytes: labels of 1 to 63 letters, digits, hyphens and
+//	           underscores, with no hyphen at either end; it doesn't end in a dot, a number
+//	           or "localhost", and a single label doesn't start with a digit
+//	port       a number from 1 to 65535 without leading zeros, one of Policy.Ports
+//
+// Internationalised names must be A-labels (RFC 5890). If you allow a loopback address,
+// localhost is allowed too.
 func (p *Policy) Check(rawURL string) error {
 	return p.CheckContext(context.Background(), rawURL)
 }
