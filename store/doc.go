@@ -18,7 +18,7 @@
 // read it with jq or grep at any time. Never write to it.
 //
 // Next to a file NAME there's NAME.lock, and during a compaction NAME.tmp. Don't remove the
-// lock file. It keeps other processes out, and if NAME ever gets lost, it makes OpenFile
+// lock file: it keeps other processes out, and if NAME ever gets lost, it makes OpenFile
 // return an error instead of starting empty.
 //
 // Only the user that created the files can read and write them (on Windows, the directory's
@@ -32,7 +32,7 @@
 //
 // # When changes fail
 //
-// A change that can't be written fails with [ErrReadOnly] and has no effect. Reads still
+// A change that can't be written fails with [ErrReadOnly] and has no effect, while reads still
 // work. Once you remove the cause, such as a full disk, the store accepts changes again,
 // without a restart. Your health check should call [File.Healthy], which says what's wrong.
 //
@@ -69,7 +69,7 @@
 //
 // # When the file is damaged
 //
-// A crash can leave the last write incomplete. Its changes weren't acknowledged, so OpenFile
+// If a crash leaves the last write incomplete, its changes weren't acknowledged, so OpenFile
 // cuts the incomplete end, logs that, and goes on. If anything else is damaged, or the file
 // was cut short, OpenFile returns an [ErrDamaged] with the line and the offset, and leaves
 // the file as it is. [CheckFile] checks a file that isn't open.

@@ -12,7 +12,7 @@
 // queued messages always use the current ones.
 //
 // Messages can arrive twice, and after a failure out of order. Give each an ID that stays the
-// same ([MessageID]) and put the entity's version into the body. The receiver can then ignore
+// same ([MessageID]) and put the entity's version into the body, so that the receiver can ignore
 // an ID that it has seen, and a version older than the one it has.
 //
 // # Keep one receiver from blocking the others
