@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -189,7 +190,8 @@ func TestFailover(t *testing.T) {
 }
 
 // TestKilledServer kills the server at random moments while notifications are enqueued and sent.
-// What was acknowledged arrives. Processes that live through it remember what they've sent.
+// What was acknowledged arrives. Processes that live through it remember what they've sent, so
+// nothing arrives twice unless one of them loses its lease.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	var all together
@@ -211,6 +213,8 @@ func TestKilledServer(t *testing.T) {
 			}
 			f.runBox(f.peer(e, open(t, e.driver, f.dsn), outbox.Options{}))
 			f.runBox(f.peer(e, open(t, e.driver, f.dsn), outbox.Options{}))
+			f.awaitProcesses(2)
+			alive := f.processes()
 			enqueued, stop := f.enqueueAll(clients)
 			for range *rounds {
 				before, more := f.arrived(), 10+rand.IntN(100)
@@ -230,12 +234,35 @@ func TestKilledServer(t *testing.T) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			t.Logf("%d kills: %d notifications acknowledged, %d arrived, %d of them twice", *rounds, enqueued(), len(f.arrivals), len(f.order)-len(f.arrivals))
-			if twice := len(f.order) - len(f.arrivals); twice > 64**rounds {
-				t.Errorf("%d arrived twice", twice)
+			most := 0
+			if !slices.Equal(f.processes(), alive) { // a busy machine starts the server so late that a lease ends
+				// 4 requests of each client were under way, and 25 of each are enqueued in a tenth of a second.
+				most = len(clients) * (4 + 25) * *rounds
+			}
+			if twice := len(f.order) - len(f.arrivals); twice > most {
+				t.Errorf("%d arrived twice, want at most %d", twice, most)
 			}
 		})
 	}
 	all.wait()
+}
+
+// processes returns the numbers of the processes that are running.
+func (f *fixture) processes() (ids []int64) {
+	f.t.Helper()
+	rows, err := f.db.Query("SELECT id FROM " + f.prefix + "outbox_process ORDER BY id")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			f.t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // TestNumberUsedAgain: while an attempt is under way, the tables lose its notification, and
