@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,8 @@ type ledger struct {
 	held         int           // requests that a holding receiver hasn't responded to
 	peak         int           // the most that were held at a time
 	ended        int           // how many of the held ones the sender gave up
+	underway     int           // requests
+	times        []time.Time   // when messages were accepted
 }
 
 func newLedger(t testing.TB, key string) *ledger {
@@ -175,7 +178,10 @@ func (l *ledger) receive(r *http.Request) (id string, nth int) {
 }
 
 func (l *ledger) accept(w http.ResponseWriter, id string) {
-	l.update(func() { l.messages[id].accepted++ })
+	l.update(func() {
+		l.messages[id].accepted++
+		l.times = append(l.times, time.Now())
+	})
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -185,6 +191,8 @@ type behaviour func(w http.ResponseWriter, r *http.Request, nth int) (accept boo
 // serve starts a receiver.
 func (l *ledger) serve(kind behaviour) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.countUnderway(1)
+		defer l.countUnderway(-1)
 		id, nth := l.receive(r)
 		if nth > 0 && kind(w, r, nth) {
 			l.accept(w, id)
@@ -192,6 +200,27 @@ func (l *ledger) serve(kind behaviour) (url string) {
 	}))
 	l.t.Cleanup(server.Close)
 	return server.URL + "/in?token=t0ken"
+}
+
+func (l *ledger) countUnderway(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underway += n
+}
+
+// forgetAccepted makes uncertain count only what is accepted from a time on.
+func (l *ledger) forgetAccepted(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.times = slices.DeleteFunc(l.times, until.After)
+}
+
+// uncertain returns how many messages the program may not have written down: those that were
+// accepted lately, and those under way.
+func (l *ledger) uncertain() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.times) + l.underway
 }
 
 func accepting(http.ResponseWriter, *http.Request, int) bool { return true }
