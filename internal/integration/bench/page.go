@@ -22,7 +22,8 @@ func (s settings) pages(t *testing.T, r *report) {
 		engines = append(engines, onPostgreSQL(t))
 	}
 	r.section("Pages of notifications", fmt.Sprintf(`Pages of %d notifications among %s, of which a tenth are the client's. The reference reads
-as many rows with the same columns by an index, in one bare query.`, pageSize, grouped(s.records)))
+as many rows with the same columns by an index, in one bare query. What can be sent again is
+counted up to 1,000, which may take as long as a page.`, pageSize, grouped(s.records)))
 	for _, d := range engines {
 		r.table(pairHeader, queueTrial{s, t, d}.pages()...)
 	}
@@ -60,17 +61,18 @@ func (q queueTrial) pages() (rows [][]string) {
 		}
 	}
 	for _, p := range []struct {
-		name string
-		read func(context.Context) error
+		name   string
+		read   func(context.Context) error
+		budget float64
 	}{
-		{"newest", page("", "")},
-		{"waiting", page("", "waiting")},
-		{"given up", page("", "given_up")},
-		{"newest of an entity", page("e3", "")},
-		{"waiting of an entity", page("e3", "waiting")},
-		{"given up of an entity", page("e3", "given_up")},
-		{"newest, and what can be sent again", withPlan(webhookcfg.All())},
-		{"newest of an entity, and what can be sent again", withPlan(webhookcfg.Entity("e3"))},
+		{"newest", page("", ""), 10},
+		{"waiting", page("", "waiting"), 10},
+		{"given up", page("", "given_up"), 10},
+		{"newest of an entity", page("e3", ""), 10},
+		{"waiting of an entity", page("e3", "waiting"), 10},
+		{"given up of an entity", page("e3", "given_up"), 10},
+		{"newest, and what can be sent again", withPlan(webhookcfg.All()), 20},
+		{"newest of an entity, and what can be sent again", withPlan(webhookcfg.Entity("e3")), 20},
 	} {
 		ours := benchmark(func(b *testing.B) {
 			for b.Loop() {
@@ -79,7 +81,7 @@ func (q queueTrial) pages() (rows [][]string) {
 				}
 			}
 		})
-		rows = append(rows, pair{q.d.name + ": " + p.name, ours, bare, 10}.measure(q.rounds))
+		rows = append(rows, pair{q.d.name + ": " + p.name, ours, bare, p.budget}.measure(q.rounds))
 	}
 	return rows
 }
@@ -108,6 +110,10 @@ func (q *queue) fillPast(table string, n int) {
 	q.t.Helper()
 	const clients, entities = 10, 7
 	q.fill(entities, names("client", clients)...)
+	tidy := "ANALYZE"
+	if q.name == "PostgreSQL" {
+		tidy = "VACUUM ANALYZE" // as the server does by itself, but not meanwhile
+	}
 	now, hour := time.Now().UnixMicro(), time.Hour.Microseconds()
 	for _, statement := range []string{
 		fmt.Sprintf(`
@@ -115,7 +121,7 @@ WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d)
 INSERT INTO %s (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body)
 SELECT client, entity, id || '_' || n, n %% 5, CASE n %% 5 WHEN 0 THEN 0 WHEN 1 THEN %d + n ELSE %d + n END, %[4]d, 0, 1, 500, 'status', '', body
 FROM s CROSS JOIN %[2]s`, n/clients/entities, table, now+hour, now-hour),
-		"ANALYZE",
+		tidy,
 	} {
 		if _, err := q.Exec(statement); err != nil {
 			q.t.Fatal(err)
