@@ -64,19 +64,6 @@ func (c Change) Validate() error {
 	return nil
 }
 
-// changeTime returns the time for a change. No two changes get the same time, because records
-// of deliveries find their webhook by the time at which it was set.
-func (h *Handler) changeTime() time.Time {
-	now := h.options.Now().UnixMicro()
-	for {
-		last := h.lastChange.Load()
-		next := max(now, last+1)
-		if h.lastChange.CompareAndSwap(last, next) {
-			return time.UnixMicro(next).UTC()
-		}
-	}
-}
-
 // checkChange asks the host whether a change can be made.
 func (o *operation) checkChange(ctx context.Context, c Change) *apiError {
 	if o.h.options.CheckChange == nil {

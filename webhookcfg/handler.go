@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
@@ -26,8 +25,7 @@ type Handler struct {
 	routes    routes
 	challenge string
 	entities  entitySyntax
-	// lastChange is the time of the last change, in microseconds.
-	lastChange atomic.Int64
+	clock     *clock
 }
 
 // NewHandler returns a handler that keeps webhooks in your store and signs clients in with
@@ -48,7 +46,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		return nil, fmt.Errorf("webhookcfg: %w", err)
 	}
 	lister, _ := store.(Lister)
-	h := &Handler{
+	return &Handler{
 		store:     store,
 		lister:    lister,
 		verifier:  verifier,
@@ -56,9 +54,8 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		routes:    newRoutes(&o, lister != nil),
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 		entities:  newEntitySyntax(o.ValidEntityID),
-	}
-	h.lastChange.Store(time.Time{}.UnixMicro()) // so no change gets the zero time, which doesn't identify a setting
-	return h, nil
+		clock:     newClock(o.Now),
+	}, nil
 }
 
 // Options returns a copy of the handler's options, with the defaults filled in.

@@ -157,7 +157,7 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
-	c.Time = o.h.changeTime()
+	c.Time = o.h.clock.next()
 	err := o.h.store.Apply(ctx, c)
 	if err == nil {
 		return nil
