@@ -3,6 +3,7 @@ package deliver_test
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,5 +103,55 @@ func TestPauseOfTheSetting(t *testing.T) {
 			check(t, name+", set again", s.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
 			s.CloseIdleConnections()
 		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	var fields []string
+	var code int
+	r := newReceiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Retry-After"] = fields
+		w.WriteHeader(code)
+	})
+	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for _, tt := range []struct {
+		name     string
+		code     int
+		fields   []string
+		min, max time.Duration
+	}{
+		{"none", 429, nil, 0, 0},
+		{"seconds", 429, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"seconds of 500", 500, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"seconds of 503", 503, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"zero", 429, []string{"0"}, 0, 0},
+		{"date", 429, []string{in(5 * time.Minute)}, 3 * time.Minute, 5 * time.Minute},
+		{"old form of a date", 429, []string{time.Now().Add(5 * time.Minute).UTC().Format(time.ANSIC)}, 3 * time.Minute, 5 * time.Minute},
+		{"past", 429, []string{in(-time.Hour)}, 0, 0},
+		{"beyond the limit", 429, []string{"86400"}, 10 * time.Minute, 10 * time.Minute},
+		{"date beyond the limit", 429, []string{in(24 * time.Hour)}, 10 * time.Minute, 10 * time.Minute},
+		{"year 9999", 429, []string{"Fri, 31 Dec 9999 23:59:59 GMT"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of a duration", 429, []string{"9223372037"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of 63 bits", 429, []string{"9223372036854775808"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of 64 bits", 429, []string{"99999999999999999999999"}, 10 * time.Minute, 10 * time.Minute},
+		{"negative", 429, []string{"-120"}, 0, 0},
+		{"sign", 429, []string{"+120"}, 0, 0},
+		{"fraction", 429, []string{"1.5"}, 0, 0},
+		{"hexadecimal", 429, []string{"0x10"}, 0, 0},
+		{"unit", 429, []string{"120s"}, 0, 0},
+		{"list", 429, []string{"120, 180"}, 0, 0},
+		{"garbage", 429, []string{"soon"}, 0, 0},
+		{"empty", 429, []string{""}, 0, 0},
+		{"several", 429, []string{"60", "180", "soon", "120"}, 3 * time.Minute, 3 * time.Minute},
+		{"of 200", 200, []string{"120"}, 0, 0},
+		{"of 301", 301, []string{"120"}, 0, 0},
+		{"of 410", 410, []string{"120"}, 0, 0},
+	} {
+		code, fields = tt.code, tt.fields
+		s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
+		result := s.Send(t.Context(), "acme", "e1", message)
+		if result.Status != tt.code || result.Wait < tt.min || result.Wait > tt.max {
+			t.Errorf("%s: status %d, wait %v, want %v to %v", tt.name, result.Status, result.Wait, tt.min, tt.max)
+		}
 	}
 }
