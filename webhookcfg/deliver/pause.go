@@ -25,7 +25,7 @@ type pause struct {
 // verdict is an attempt's result for its receiver.
 type verdict struct {
 	effect effect
-	pause  time.Duration // the receiver asked for; zero: none
+	pause  time.Duration // the receiver asked for, up to Options.MaxPause; zero: none
 }
 
 type effect uint8
@@ -55,7 +55,7 @@ func (p *pause) limit(perReceiver int) int {
 
 // judge records the verdict of an attempt that started at the given time.
 func (p *pause) judge(v verdict, start, now time.Time, maxPause time.Duration) {
-	if asked := now.Add(min(v.pause, maxPause)); v.pause > 0 && asked.After(p.asked) {
+	if asked := now.Add(v.pause); v.pause > 0 && asked.After(p.asked) {
 		p.asked = asked
 	}
 	switch v.effect {
@@ -83,9 +83,9 @@ func (p *pause) renew(since time.Time) {
 func (p *pause) isUnwell(now time.Time) bool { return p.failures > 0 || p.end().After(now) }
 
 // retryAfter returns the delay that the field Retry-After asks for (RFC 9110, section
-// 10.2.3), or 0 if it's missing or malformed. The longest of several counts, since a proxy
-// may have added one.
-func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
+// 10.2.3), up to maxPause, or 0 if it's missing or malformed. The longest of several counts,
+// since a proxy may have added one.
+func retryAfter(header http.Header, now time.Time, maxPause time.Duration) (wait time.Duration) {
 	for _, value := range header["Retry-After"] {
 		seconds, err := strconv.ParseUint(value, 10, 63)
 		if err == nil || errors.Is(err, strconv.ErrRange) {
@@ -95,5 +95,5 @@ func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
 			wait = max(wait, date.Sub(now))
 		}
 	}
-	return wait
+	return min(wait, maxPause)
 }

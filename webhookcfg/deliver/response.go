@@ -38,7 +38,7 @@ func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Resul
 	default:
 		r.Reason = ReasonStatus
 	}
-	r.Wait = min(retryAfter(resp.Header, time.Now()), maxPause)
+	r.Wait = retryAfter(resp.Header, time.Now(), maxPause)
 	return r
 }
 
