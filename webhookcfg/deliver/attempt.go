@@ -70,9 +70,6 @@ func (s *Sender) PerClient(client string) int {
 	return perClient
 }
 
-// MaxBody returns the maximum size of a message's body, from [Options.MaxBody].
-func (s *Sender) MaxBody() int { return s.options.MaxBody }
-
 // Send makes the attempt, as [Sender.Send] does. If that panics, see [Attempt.Result].
 func (a *Attempt) Send(ctx context.Context) Result {
 	start := time.Now()

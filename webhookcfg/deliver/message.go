@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
@@ -41,6 +42,7 @@ type Message struct {
 const (
 	maxMessageID   = 64
 	maxContentType = 256
+	defaultMaxBody = 256 << 10
 	jsonType       = "application/json"
 )
 
@@ -90,6 +92,17 @@ func (m Message) Validate() error {
 	}
 	return nil
 }
+
+// checkSize returns an error if the body is larger than allowed.
+func (m Message) checkSize(maxBody int) error {
+	if len(m.Body) > maxBody {
+		return fmt.Errorf("deliver: body of the message has %d bytes, and Options.MaxBody is %d", len(m.Body), maxBody)
+	}
+	return nil
+}
+
+// MaxBody returns the maximum size of a message's body, from [Options.MaxBody].
+func (s *Sender) MaxBody() int { return s.options.MaxBody }
 
 // isFieldValue reports whether text may be the value of a header field: printable ASCII
 // without a blank at either end.

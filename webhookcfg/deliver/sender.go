@@ -97,7 +97,6 @@ const (
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
 	defaultMaxPause    = time.Hour
-	defaultMaxBody     = 256 << 10
 	defaultUserAgent   = "go-webhookcfg"
 )
 
@@ -231,8 +230,8 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 	if err := m.Validate(); err != nil {
 		return nil, undeliverable(ReasonMessage, err)
 	}
-	if len(m.Body) > s.options.MaxBody {
-		return nil, undeliverable(ReasonMessage, fmt.Errorf("deliver: body of the message has %d bytes, and Options.MaxBody is %d", len(m.Body), s.options.MaxBody))
+	if err := m.checkSize(s.options.MaxBody); err != nil {
+		return nil, undeliverable(ReasonMessage, err)
 	}
 	hook, r := s.resolve(ctx, client, entity, isTest)
 	if hook == nil {
