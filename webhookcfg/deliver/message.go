@@ -101,8 +101,14 @@ func (m Message) checkSize(maxBody int) error {
 	return nil
 }
 
-// MaxBody returns the maximum size of a message's body, from [Options.MaxBody].
-func (s *Sender) MaxBody() int { return s.options.MaxBody }
+// MaxBody returns the maximum size of a message's body, from [Options.MaxBody]. Of a nil
+// Sender, it returns the default.
+func (s *Sender) MaxBody() int {
+	if s == nil {
+		return defaultMaxBody
+	}
+	return s.options.MaxBody
+}
 
 // isFieldValue reports whether text may be the value of a header field: printable ASCII
 // without a blank at either end.

@@ -66,10 +66,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-const (
-	defaultMaxBody = 256 << 10
-	defaultGrace   = 20 * time.Second
-)
+const defaultGrace = 20 * time.Second
 
 func (o *Options) complete() error {
 	if min(o.MaxBody, o.Clients, o.KeepPerClient, o.KeepDeliveredPerClient) < 0 || o.Grace < 0 {
@@ -81,7 +78,6 @@ func (o *Options) complete() error {
 	if o.Schedule == nil {
 		o.Schedule = deliver.StandardSchedule()
 	}
-	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.Clients = cmp.Or(o.Clients, defaultClients)
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	o.KeepFor = cmp.Or(o.KeepFor, defaultKeepFor)
@@ -129,9 +125,7 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 	if sender != nil && o.MaxBody > sender.MaxBody() {
 		return nil, fmt.Errorf("outbox: Options.MaxBody is %d, want at most the sender's, which is %d", o.MaxBody, sender.MaxBody())
 	}
-	if sender != nil {
-		o.MaxBody = cmp.Or(o.MaxBody, sender.MaxBody())
-	}
+	o.MaxBody = cmp.Or(o.MaxBody, sender.MaxBody())
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
