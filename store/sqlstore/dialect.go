@@ -168,6 +168,8 @@ type dialectSpec struct {
 	// it's "".
 	set    string
 	setAll string
+	// url is the parameter for a URL where no column gives it a type.
+	url string
 	// replaceDelivery is the clause of saveDelivery for an existing row. It keeps a later
 	// one.
 	replaceDelivery, expireDeliveries string
@@ -196,14 +198,6 @@ type dialectSpec struct {
 	code     func(err error) string
 	codes    string
 	outcomes provedOutcomes
-}
-
-// urlParam is the parameter for a URL where no column gives it a type.
-func (g *dialectSpec) urlParam() string {
-	if g.Numbered {
-		return "@url::bytea"
-	}
-	return "@url"
 }
 
 // begin returns the statement that starts a transaction. With oneWriter, it also waits for
@@ -236,7 +230,7 @@ type queries struct {
 // queries compiles the statements for tables with a prefix.
 func (g *dialectSpec) queries(prefix string) queries {
 	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", g.standby, "{change}", g.change,
-		"{vacated}", "CASE WHEN length("+g.urlParam()+") > 0 THEN 0 ELSE {now} END")
+		"{vacated}", "CASE WHEN length("+g.url+") > 0 THEN 0 ELSE {now} END")
 	compile := func(template string) statement { return g.Compile(expressions.Replace(template), prefix) }
 	q := queries{
 		prefix:         prefix,

@@ -26,6 +26,7 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark, vacated) VALUES (@client, {now}, {now}, @url, @since, @mark, {vacated})
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark, vacated = {vacated}`,
+	url: "@url",
 	// The order of the assignments doesn't matter: a comparison has the same result with the
 	// old latest and the new one.
 	replaceDelivery: `

@@ -33,6 +33,7 @@ INSERT INTO {client} AS c (id, gen, swept, url, since, mark, vacated, chg)
 VALUES (@client::bytea, {now}, {now}, @url::bytea, @since::bigint, @mark::bigint, {vacated}, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE
 SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, vacated = EXCLUDED.vacated, chg = EXCLUDED.chg`,
+	url:              "@url::bytea",
 	replaceDelivery:  replaceDelivery,
 	expireDeliveries: expireDeliveries,
 	// A transaction that ended isn't read again, even if an earlier one is still running.

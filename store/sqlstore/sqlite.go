@@ -28,6 +28,7 @@ INSERT INTO {client} (id, gen, swept, url, since, mark, vacated, chg)
 VALUES (@client, {now}, {now}, @url, @since, @mark, {vacated}, ` + sqLiteNewest + ` + 1)
 ON CONFLICT (id) DO UPDATE
 SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, vacated = excluded.vacated, chg = excluded.chg`,
+	url:              "@url",
 	replaceDelivery:  replaceDelivery,
 	expireDeliveries: expireDeliveries,
 	changes: `
