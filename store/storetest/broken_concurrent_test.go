@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -33,6 +34,10 @@ func yield() {
 	}
 }
 
+// awaitOthers returns when all other goroutines wait, in a bubble of synctest. Where some of
+// them try again and again, use yield.
+func awaitOthers() { time.Sleep(time.Microsecond) }
+
 // losesUpdates reads, lets other goroutines write, and writes.
 func losesUpdates(s *simple) webhookcfg.Store {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -42,7 +47,7 @@ func losesUpdates(s *simple) webhookcfg.Store {
 		s.mu.RLock()
 		cfg := s.clients[c.Client].clone()
 		s.mu.RUnlock()
-		yield()
+		awaitOthers()
 		s.edit(c.Client, func(configuration) configuration { return cfg.after(c) })
 		return nil
 	}}
@@ -96,7 +101,7 @@ func readsBaseBefore(s *simple) webhookcfg.Store {
 		s.mu.RLock()
 		before := s.clients[c.Client].base
 		s.mu.RUnlock()
-		yield()
+		awaitOthers()
 		s.edit(c.Client, func(cfg configuration) configuration {
 			next := configuration{before, cfg.overrides}.after(c)
 			return configuration{cfg.base, next.overrides}
