@@ -20,19 +20,3 @@ func TestReadmeProgram(t *testing.T) {
 		t.Error("the program in the README is not examples/quickstart")
 	}
 }
-
-// TestReadmeCommands: the README names the commands that every change must pass.
-func TestReadmeCommands(t *testing.T) {
-	readme, n := read(t, "README.md"), 0
-	for line := range strings.Lines(read(t, ".ci/run")) {
-		if command := strings.TrimSpace(line); strings.HasPrefix(command, "make ") {
-			n++
-			if !strings.Contains(readme, "`"+command+"`") {
-				t.Errorf("the README doesn't name %q", command)
-			}
-		}
-	}
-	if n == 0 {
-		t.Error(".ci/run calls make nowhere")
-	}
-}
