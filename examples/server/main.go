@@ -1,13 +1,12 @@
 // Command server is a service of one process: the handler, the page for people and the file
-// store on a server of its own. It ends gracefully on SIGTERM. For many processes, drains and
-// deployments, see examples/service.
+// store on a server of its own. It ends gracefully on SIGTERM. For many processes, proxies,
+// drains and deployments, see examples/service.
 //
 //	go run ./examples/server
 //
 // Its first line of output is the address that it listens on. If you don't give it
-// -credentials, it creates a client and prints curl commands that you can try. You get the
-// API description at /openapi.yaml. At /portal/ you can sign in with the client's id and
-// secret.
+// -credentials, it creates a client and prints curl commands that you can try. At /portal/ you
+// can sign in with the client's id and secret.
 //
 // With -store file:PATH, it writes a backup when examples/admin asks for one, through the
 // socket PATH.sock. Only the user of the process can use that:
@@ -25,7 +24,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -58,9 +56,7 @@ func main() {
 // config has the values of the flags.
 type config struct {
 	listen, store, credentials string
-	probe                      webhookcfg.ProbeMode
-	policy                     *egress.Policy
-	proxies                    []netip.Prefix
+	dev                        bool
 }
 
 func parse(args []string, stderr io.Writer) (cfg config, err error) {
@@ -69,13 +65,7 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, the program creates a client")
-	probe := flags.String("probe", "warn", "what to do with a URL that can't be reached: enforce (refuse it), warn (accept and log it) or off (don't check)")
-	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
-	flags.Func("trusted-proxy", "read the addresses of clients from the X-Forwarded-For of proxies in `CIDR`; repeatable", func(text string) error {
-		prefix, err := netip.ParsePrefix(text)
-		cfg.proxies = append(cfg.proxies, prefix)
-		return err
-	})
+	flags.BoolVar(&cfg.dev, "dev", false, "for development: allow http, loopback addresses, and URLs that can't be reached")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
@@ -85,22 +75,7 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	if cfg.listen == "" { // which would mean all addresses
 		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
 	}
-	cfg.policy = new(egress.Policy)
-	if *dev {
-		cfg.policy = egress.Development()
-	}
-	cfg.probe, err = probeMode(*probe)
-	return cfg, err
-}
-
-func probeMode(name string) (webhookcfg.ProbeMode, error) {
-	mode, ok := map[string]webhookcfg.ProbeMode{
-		"enforce": webhookcfg.ProbeEnforce, "warn": webhookcfg.ProbeWarn, "off": webhookcfg.ProbeOff,
-	}[name]
-	if !ok {
-		return 0, fmt.Errorf("-probe %q: want enforce, warn or off", name)
-	}
-	return mode, nil
+	return cfg, nil
 }
 
 // run serves until ctx ends.
@@ -110,29 +85,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	listener, err := net.Listen("tcp", cfg.listen)
-	if err != nil {
-		return err
-	}
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
 	p := probes.New(logger)
-	ctx, stop := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() {
-		served <- serve(ctx, listener, p, logger)
-		stop()
-	}()
-	defer func() { stop(); err = errors.Join(err, <-served) }()
 	service, usage, err := open(cfg, logger, p, &opened)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.listen)
 	if err != nil {
 		return err
 	}
 	p.Start(service)
 	at := listener.Addr()
-	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n# page for people: http://%v%s\n", at, usage(at), at, descriptionPath, at, portalPath)
-	p.CheckEvery(ctx, 5*time.Second)
-	return nil
+	fmt.Fprintf(stdout, "%v\n%s# page for people: http://%v%s\n", at, usage(at), at, portalPath)
+	return serve(ctx, listener, p, logger)
 }
 
 // open opens the parts of the service and connects them. Usage returns commands that you can
@@ -152,12 +119,11 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := webhookcfg.NewHandler(configurations, verifier, &webhookcfg.Options{
-		Reads:     true,
-		Policy:    cfg.policy,
-		ProbeMode: cfg.probe,
-		Logger:    logger,
-	})
+	o := &webhookcfg.Options{Reads: true, Logger: logger}
+	if cfg.dev {
+		o.Policy, o.ProbeMode = egress.Development(), webhookcfg.ProbeOff
+	}
+	h, err := webhookcfg.NewHandler(configurations, verifier, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,29 +131,17 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	withSource, err := auth.WithSource(logger, cfg.proxies...)
+	withSource, err := auth.WithSource(logger)
 	if err != nil {
 		return nil, nil, err
 	}
-	return withSource(withPages(h, pages)), usage, nil
-}
-
-const (
-	descriptionPath = "/openapi.yaml"
-	portalPath      = "/portal/"
-)
-
-// withPages serves the API description and the pages for people next to the API.
-func withPages(h *webhookcfg.Handler, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(portalPath, http.StripPrefix("/portal", pages))
-	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(h.OpenAPI()) // fails only if the client disconnected
-	})
 	mux.Handle("/", h)
-	return h.Before(mux)
+	return withSource(h.Before(mux)), usage, nil
 }
+
+const portalPath = "/portal/"
 
 // limit limits failed sign-ins, but spares clients that have signed in.
 func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
@@ -270,15 +224,15 @@ func serve(ctx context.Context, listener net.Listener, p *probes.Probes, logger 
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
+	ctx, stop := context.WithCancel(ctx)
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	p.Stop()
+	go func() { failed <- server.Serve(listener); stop() }()
+	p.CheckEvery(ctx, 5*time.Second)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	return server.Shutdown(grace)
+	err := server.Shutdown(grace)
+	if cause := <-failed; !errors.Is(cause, http.ErrServerClosed) {
+		return cause
+	}
+	return err
 }

@@ -436,7 +436,7 @@ func TestExample(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	server := exec.CommandContext(t.Context(), program, "-listen", "127.0.0.1:0", "-probe", "off")
+	server := exec.CommandContext(t.Context(), program, "-listen", "127.0.0.1:0", "-dev")
 
 	out, err := server.StdoutPipe()
 	if err != nil {
