@@ -9,5 +9,4 @@
 //   - The reference library of Standard Webhooks in Go verifies the requests of package
 //     deliver, and responds to its challenge. The libraries in JavaScript, Python and Java do
 //     the same.
-//   - Package mounttest checks proxies in JavaScript.
 package contract

@@ -1,16 +1,12 @@
 package contract_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -119,62 +115,6 @@ func run(t *testing.T, cmd *exec.Cmd) (output string) {
 		t.Fatalf("%s: %v\n%s", filepath.Base(cmd.Path), err, out)
 	}
 	return string(out)
-}
-
-// start runs a program until the test ends, and returns the first match of ready in its
-// output.
-func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
-	t.Helper()
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // fails because we killed it
-	})
-	lines := bufio.NewReader(output)
-	for {
-		line, err := lines.ReadString('\n')
-		if match := ready.FindString(strings.TrimSpace(line)); match != "" {
-			go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the program
-			return match
-		}
-		if err != nil {
-			t.Fatalf("%s ended before it was ready: %v", filepath.Base(cmd.Path), err)
-		}
-	}
-}
-
-var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+$`)
-
-// TestReadme: the README has the versions that run.
-func TestReadme(t *testing.T) {
-	modFile, pkg := readFile(t, "../go.mod"), struct{ DevDependencies map[string]string }{}
-	if err := json.Unmarshal([]byte(readFile(t, "npm/package.json")), &pkg); err != nil {
-		t.Fatal(err)
-	}
-	rows := regexp.MustCompile(`(?m)^\| \[([^]]+)\]\([^)]+\) \| ([0-9.]+) \|`).FindAllStringSubmatch(readFile(t, "README.md"), -1)
-	npm := 0
-	for _, row := range rows {
-		tool, version := row[1], row[2]
-		if want := pkg.DevDependencies[tool]; want != "" {
-			npm++
-			if version != want {
-				t.Errorf("%s: version %s, want %s", tool, version, want)
-			}
-			continue
-		}
-		if !regexp.MustCompile(`(?m)/` + tool + `(/v\d+)? v` + regexp.QuoteMeta(version) + `\b`).MatchString(modFile) {
-			t.Errorf("%s: go.mod does not require version %s", tool, version)
-		}
-	}
-	if npm != len(pkg.DevDependencies) || len(rows) < npm+3 {
-		t.Errorf("%d rows, %d of them of npm", len(rows), npm)
-	}
 }
 
 func readFile(t *testing.T, name string) string {
