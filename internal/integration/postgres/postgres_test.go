@@ -36,17 +36,14 @@ func postgreSQL() sqltest.Engine {
 		NoTable:     "42P01",
 		NoPrivilege: "42501",
 		Limit:       sqltest.Trigger{File: "postgresql.sql", Refused: isLimit, Drop: "DROP FUNCTION wh_limit CASCADE"},
-		Session:     "SELECT pg_backend_pid()",
 		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
 		CommitErrors: []sqltest.CommitError{
-			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 60000)"}},
-			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "23514", Refused: true},
-			{Name: "outcome unknown", Before: atCommit(refuse("40003")), Text: "40003"},
 			{
-				Name: "canceled", Before: atCommit("PERFORM pg_sleep(600)"),
-				Waits:  "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = {session} AND wait_event = 'PgSleep'",
-				During: []string{"SELECT pg_cancel_backend({session})"},
-				Text:   "57014",
+				Name: "constraint", Text: "23514",
+				Before: `CREATE FUNCTION {prefix}commit() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN RAISE EXCEPTION USING ERRCODE = '23514', MESSAGE = 'refused'; RETURN NULL; END$$;
+CREATE CONSTRAINT TRIGGER {prefix}commit AFTER INSERT OR UPDATE ON {prefix}client
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}commit()`,
 			},
 		},
 	}
@@ -55,20 +52,6 @@ func postgreSQL() sqltest.Engine {
 func isLimit(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "WH001"
-}
-
-// refuse returns a statement that fails.
-func refuse(state string) string {
-	return "RAISE EXCEPTION USING ERRCODE = '" + state + "', MESSAGE = 'refused'"
-}
-
-// atCommit returns statements that make the commit of any change execute another statement.
-func atCommit(statement string) []string {
-	return []string{
-		`CREATE FUNCTION {prefix}commit() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN ` + statement + `; RETURN NULL; END$$`,
-		`CREATE CONSTRAINT TRIGGER {prefix}commit AFTER INSERT OR UPDATE ON {prefix}client
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}commit()`,
-	}
 }
 
 // readOnly makes new connections refuse changes, as a standby does.

@@ -43,7 +43,6 @@ type Engine struct {
 	// privilege for.
 	NoWrites, NoTable, NoPrivilege string
 
-	Session      string // the query for the id of a session
 	Running      string // the query for the number of other sessions' statements about {prefix}client
 	Waiting      string // the query for the number of statements about {prefix}delivery that wait for a row
 	CommitErrors []CommitError
