@@ -3,8 +3,6 @@
 //
 //   - A third-party validator checks the requests and responses of a large table against the
 //     document. It must find faults in altered documents and altered handlers.
-//   - Requests are generated that the document's schemas forbid. The handler must refuse each
-//     with the error that the interface specifies.
 //   - A generated client calls every operation.
 //   - The reference library of Standard Webhooks in Go verifies the requests of package
 //     deliver, and responds to its challenge. The libraries in JavaScript, Python and Java do
