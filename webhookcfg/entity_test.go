@@ -2,6 +2,8 @@ package webhookcfg_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +31,22 @@ func TestEntityExists(t *testing.T) {
 	want = []string{unknown, shown("endpoint_id", "e2", hookURL, "override"), successBody, off, successBody, off, successBody, unknown, unknown}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestEntityCharacters: these and no other bytes may be in an identifier.
+func TestEntityCharacters(t *testing.T) {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~:@-"
+	st := newRecorder()
+	address := serve(t, newHandler(t, st, options()))
+	for c := range 256 {
+		id, want := "e"+string([]byte{byte(c)}), "400"
+		if strings.IndexByte(allowed, byte(c)) >= 0 {
+			want = "entity " + id
+		}
+		if got := outcome(st, raw(t, address, request("DELETE", fmt.Sprintf("%s/e%%%02x", configure, c), acme, ""))); got != want {
+			t.Errorf("%q: got %s, want %s", id, got, want)
+		}
 	}
 }
 

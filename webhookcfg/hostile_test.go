@@ -67,6 +67,7 @@ func TestHostileRequests(t *testing.T) {
 
 		{"list of types", "POST", configure, set, []string{"Content-Type", "application/json, text/plain"}, "415 unsupported_media_type"},
 		{"charset twice", "POST", configure, set, []string{"Content-Type", "application/json; charset=utf-8; charset=utf-16"}, "415 unsupported_media_type"},
+		{"longer type", "POST", configure, set, []string{"Content-Type", "application/jsonx"}, "415 unsupported_media_type"},
 		{"type with a suffix", "POST", configure, set, []string{"Content-Type", "application/problem+json"}, "415 unsupported_media_type"},
 		{"codings", "POST", configure, set, []string{"Content-Encoding", "identity, gzip"}, "415 unsupported_media_type"},
 		{"second coding", "POST", configure, set, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, "415 unsupported_media_type"},
