@@ -95,6 +95,36 @@ func TestFailedSealIsRepeated(t *testing.T) {
 	}
 }
 
+// TestTornSealKeepsTheOneBefore tears the header while a log is sealed, also if the log was
+// opened since the seal before. What that one covered can't be cut unnoticed.
+func TestTornSealKeepsTheOneBefore(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		fs, m := faultfs.New(), newImage(t)
+		fs.WriteFile("log", m.content)
+		add, seal := resume(t, fs)
+		for n := range 4 {
+			before := fs.ReadFile("log")
+			m.batch(at(n, set("acme", fmt.Sprint("e", n), "https://a.example/")))
+			if err := errors.Join(add(m.content[len(before):]), seal()); err != nil {
+				t.Fatal(err)
+			}
+			torn := fs.ReadFile("log")
+			for at := int64(0); at < oplog.HeaderLen; at += oplog.HeaderCopyLen {
+				if line := torn[at:][:oplog.HeaderCopyLen]; !bytes.Equal(line, before[at:][:oplog.HeaderCopyLen]) {
+					clear(line)
+				}
+			}
+			if got := open(t, torn[:len(before)-1], oplog.Options{}); !errors.Is(got.err, oplog.ErrDamaged) {
+				t.Errorf("opened again %v, seal %d: %v", again, n, got.err)
+			}
+			if again {
+				fs = fs.Restart()
+				add, seal = resume(t, fs)
+			}
+		}
+	}
+}
+
 // pretend leaves out one kind of call.
 func pretend(op faultfs.Op) func(faultfs.Call) faultfs.Outcome {
 	return func(c faultfs.Call) faultfs.Outcome {
