@@ -213,7 +213,7 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 	all := slices.Sorted(maps.Keys(fresh))
 	all = all[:min(len(all), limit)]
 	for _, client := range all {
-		if l := s.lines[client]; l == nil || l.owner == 0 || l.owner == me {
+		if l := s.lines[client]; l == nil || l.owner == 0 && l.due.After(now) || l.owner == me {
 			f.fresh = append(f.fresh, client)
 		}
 		f.last = client
@@ -224,7 +224,7 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 	return f, nil
 }
 
-func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clients []string) (all []claimed, err error) {
+func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clients, waiting []string) (all []claimed, err error) {
 	unlock, err := s.call(ctx, "claim")
 	if err != nil {
 		return nil, err
@@ -233,11 +233,21 @@ func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clie
 	if err := s.extend(me); err != nil {
 		return nil, err
 	}
-	for _, client := range clients {
+	isWaiting := make(map[string]bool)
+	for _, client := range waiting {
+		isWaiting[client] = true
+	}
+	for _, client := range slices.Concat(clients, waiting) {
 		l := s.lines[client]
 		if l == nil {
 			l = &storedLine{due: time.Now().Add(10_000 * time.Hour)}
 			s.lines[client] = l
+		}
+		if isWaiting[client] {
+			if l.owner == 0 && l.due.After(time.Now()) {
+				l.due = time.Now()
+			}
+			continue
 		}
 		if l.owner != 0 && l.owner != me.id {
 			continue

@@ -162,8 +162,9 @@ type backend interface {
 
 	// poll finds what the process could do.
 	poll(ctx context.Context, me int64, after string, limit int) (found, error)
-	// claim takes the lines of clients that nobody has.
-	claim(ctx context.Context, me *identity, lease time.Duration, clients []string) ([]claimed, error)
+	// claim takes the lines of clients that nobody has. It makes the lines of those due that
+	// are waiting for a turn.
+	claim(ctx context.Context, me *identity, lease time.Duration, clients, waiting []string) ([]claimed, error)
 	// fresh reads the first notifications that their line hasn't seen.
 	fresh(ctx context.Context, client string, limit int) ([]row, error)
 	// waiting reads notifications that their line has seen, in the order of their positions.

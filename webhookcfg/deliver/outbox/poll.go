@@ -21,23 +21,27 @@ const (
 
 // found is the result of a poll.
 type found struct {
-	due    []string        // clients whose line nobody has
+	due    []string        // clients whose line nobody has, those that have waited longest first
 	woken  []string        // clients whose line the process has, which were woken
-	fresh  []string        // clients with fresh notifications whose line the process or nobody has
+	fresh  []string        // clients with fresh notifications whose line the process has, or nobody has and isn't due
 	others map[int64]int64 // the last sign of life of each other process
 	last   string          // the last client with fresh notifications
 	more   bool            // there are others after it
 }
+
+// elsewhere is how long a process remembers that another one has a line.
+const elsewhere = time.Second
 
 // hint says that clients have fresh notifications.
 func (p *process) hint(clients []string) {
 	p.mu.Lock()
 	var held []*drain
 	wake := false
+	now := time.Now()
 	for _, client := range clients {
 		if d := p.lines[client]; d != nil {
 			held = append(held, d)
-		} else {
+		} else if now.Sub(p.elsewhere[client]) > elsewhere {
 			p.hinted[client] = true
 			wake = true
 		}
@@ -85,7 +89,9 @@ func (p *process) look(polling, work context.Context) {
 			continue
 		}
 		if hinted {
-			p.claim(polling, work, p.takeHints())
+			if hints := p.takeHints(); !p.isScarce() { // otherwise it's not their turn
+				p.claim(polling, work, hints, nil)
+			}
 			continue
 		}
 		start := time.Now()
@@ -129,15 +135,6 @@ func (p *process) look(polling, work context.Context) {
 	}
 }
 
-// hintLater makes the next poll claim clients. A claim that failed may have taken them.
-func (p *process) hintLater(clients []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, client := range clients {
-		p.hinted[client] = true
-	}
-}
-
 func (p *process) takeHints() (clients []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,24 +147,16 @@ func (p *process) takeHints() (clients []string) {
 
 // distribute acts on what a poll found. It reports whether that was news.
 func (p *process) distribute(polling, work context.Context, f found) (news bool) {
-	claims := p.takeHints()
 	p.mu.Lock()
 	held := make(map[*drain]bool)
 	for _, client := range f.fresh {
 		if d := p.lines[client]; d != nil {
 			held[d] = false
-		} else {
-			claims = append(claims, client)
 		}
 	}
 	for _, client := range f.woken {
 		if d := p.lines[client]; d != nil {
 			held[d] = true
-		}
-	}
-	for _, client := range f.due {
-		if p.lines[client] == nil {
-			claims = append(claims, client)
 		}
 	}
 	p.mu.Unlock()
@@ -179,7 +168,7 @@ func (p *process) distribute(polling, work context.Context, f found) (news bool)
 			news = true
 		}
 	}
-	return p.claim(polling, work, claims) || news
+	return p.claim(polling, work, f.due, f.fresh) || news
 }
 
 func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f found, err error) {
@@ -200,7 +189,7 @@ func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f
 		case 3:
 			steps++
 			f.last = string(client)
-			if id == 0 || id == me {
+			if isDue := beat != 0; id == me || id == 0 && !isDue {
 				f.fresh = append(f.fresh, string(client))
 			}
 		case 4:

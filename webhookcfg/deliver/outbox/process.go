@@ -30,16 +30,19 @@ type process struct {
 	identity
 	expired   chan struct{}      // closed when the lease is lost
 	sightings map[int64]sighting // of other processes, by those who look
+	unsure    []string           // clients whose claim failed, and perhaps took them; by those who look
 
-	mu       sync.Mutex
-	lines    map[string]*drain
-	active   int       // lines with work
-	valid    time.Time // no attempt starts after
-	lost     bool
-	hinted   map[string]bool
-	scarce   bool // others wait for a turn
-	stopping bool
-	hints    chan struct{} // has an element after a hint
+	mu     sync.Mutex
+	lines  map[string]*drain
+	active int       // lines with work
+	valid  time.Time // no attempt starts after
+	lost   bool
+	hinted map[string]bool
+	scarce bool // others wait for a turn
+	// elsewhere has clients whose line another process had when we wanted it.
+	elsewhere map[string]time.Time
+	stopping  bool
+	hints     chan struct{} // has an element after a hint
 
 	// Each read has an element in one of them, those of lines that are behind in the second.
 	reading, catchingUp chan struct{}
@@ -55,7 +58,7 @@ type process struct {
 func newProcess(o *Outbox) *process {
 	p := &process{
 		Outbox: o, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
-		hinted: make(map[string]bool), reading: make(chan struct{}, maxReads),
+		hinted: make(map[string]bool), elsewhere: make(map[string]time.Time), reading: make(chan struct{}, maxReads),
 		catchingUp: make(chan struct{}, 1), hints: make(chan struct{}, 1),
 	}
 	p.writer = newWriter(p)

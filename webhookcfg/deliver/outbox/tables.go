@@ -45,7 +45,7 @@ SELECT 1, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = 0 AND due <
 UNION ALL
 SELECT 2, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
 UNION ALL
-SELECT 3, f.client, COALESCE(l.owner, 0), 0 FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
+SELECT 3, f.client, COALESCE(l.owner, 0), CASE WHEN l.due <= {now} THEN 1 ELSE 0 END FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
 UNION ALL
 SELECT 4, NULL, id, beat FROM {process} WHERE id <> @me`
 
