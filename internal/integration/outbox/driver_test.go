@@ -42,6 +42,8 @@ type call struct {
 	args []driver.NamedValue
 	// writes says that the call can have an effect.
 	writes bool
+	// ends says that the call ends some time, also if the database hangs.
+	ends bool
 }
 
 // wired opens the database of a fixture through a wire.
@@ -64,7 +66,8 @@ func (w *wire) Connect(context.Context) (driver.Conn, error) {
 
 func (w *wire) Driver() driver.Driver { return w.driver }
 
-func (w *wire) do(c call, do func() error) error {
+func (w *wire) do(ctx context.Context, c call, do func() error) error {
+	_, c.ends = ctx.Deadline()
 	w.mu.Lock()
 	hook := w.hook
 	w.mu.Unlock()
@@ -94,7 +97,7 @@ func callOf(text string, args []driver.NamedValue) call {
 	kind = numberPattern.ReplaceAllString(kind, "n")
 	kind = strings.TrimSpace(spacePattern.ReplaceAllString(kind, " "))
 	verb, _, _ := strings.Cut(kind, " ")
-	return call{kind, text, args, verb != "SELECT" && verb != "WITH" || strings.Contains(kind, " SET ")}
+	return call{kind: kind, text: text, args: args, writes: verb != "SELECT" && verb != "WITH" || strings.Contains(kind, " SET ")}
 }
 
 type wireConn struct {
@@ -104,11 +107,11 @@ type wireConn struct {
 }
 
 func (c *wireConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx driver.Tx, err error) {
-	err = c.wire.do(call{kind: "BEGIN"}, func() error {
+	err = c.wire.do(ctx, call{kind: "BEGIN"}, func() error {
 		tx, err = c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 		return err
 	})
-	return &wireTx{tx, c}, err
+	return &wireTx{tx, c, ctx}, err
 }
 
 func (c *wireConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Result, err error) {
@@ -116,15 +119,15 @@ func (c *wireConn) ExecContext(ctx context.Context, query string, args []driver.
 		return nil, driver.ErrSkip
 	}
 	query = c.wire.text(query)
-	return c.exec(query, args, func() (driver.Result, error) {
+	return c.exec(ctx, query, args, func() (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	})
 }
 
-func (c *wireConn) exec(query string, args []driver.NamedValue, do func() (driver.Result, error)) (r driver.Result, err error) {
+func (c *wireConn) exec(ctx context.Context, query string, args []driver.NamedValue, do func() (driver.Result, error)) (r driver.Result, err error) {
 	of := callOf(query, args)
 	c.last = of.kind
-	err = c.wire.do(of, func() error {
+	err = c.wire.do(ctx, of, func() error {
 		r, err = do()
 		return err
 	})
@@ -136,15 +139,15 @@ func (c *wireConn) QueryContext(ctx context.Context, query string, args []driver
 		return nil, driver.ErrSkip
 	}
 	query = c.wire.text(query)
-	return c.query(query, args, func() (driver.Rows, error) {
+	return c.query(ctx, query, args, func() (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
 }
 
-func (c *wireConn) query(query string, args []driver.NamedValue, do func() (driver.Rows, error)) (r driver.Rows, err error) {
+func (c *wireConn) query(ctx context.Context, query string, args []driver.NamedValue, do func() (driver.Rows, error)) (r driver.Rows, err error) {
 	of := callOf(query, args)
 	c.last = of.kind
-	err = c.wire.do(of, func() error {
+	err = c.wire.do(ctx, of, func() error {
 		r, err = do()
 		return err
 	})
@@ -190,13 +193,13 @@ type wireStmt struct {
 }
 
 func (s *wireStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.conn.exec(s.text, args, func() (driver.Result, error) {
+	return s.conn.exec(ctx, s.text, args, func() (driver.Result, error) {
 		return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 	})
 }
 
 func (s *wireStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.query(s.text, args, func() (driver.Rows, error) {
+	return s.conn.query(ctx, s.text, args, func() (driver.Rows, error) {
 		return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 	})
 }
@@ -204,11 +207,12 @@ func (s *wireStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (
 type wireTx struct {
 	driver.Tx
 	conn *wireConn
+	ctx  context.Context // of BeginTx
 }
 
 func (t *wireTx) Commit() error {
 	committed := false
-	err := t.conn.wire.do(call{kind: "COMMIT after " + t.conn.last, writes: true}, func() error {
+	err := t.conn.wire.do(t.ctx, call{kind: "COMMIT after " + t.conn.last, writes: true}, func() error {
 		committed = true
 		return t.Tx.Commit()
 	})

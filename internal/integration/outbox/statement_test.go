@@ -174,8 +174,10 @@ var parts = []func(s *script){
 
 // twice calls f again after an error, as a host would.
 func (s *script) twice(f func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
 	for range 2 {
-		if s.isDead() || f(s.t.Context()) == nil {
+		if s.isDead() || f(ctx) == nil {
 			return
 		}
 	}
@@ -286,6 +288,9 @@ func record(t *testing.T, e engineCase) (all []*step) {
 	s := newScript(t, e, func(s *script, c call) (before, after error) {
 		mu.Lock()
 		defer mu.Unlock()
+		if !c.ends {
+			t.Errorf("if the database hangs, so does the process, in %s", c.kind)
+		}
 		k := byKind[c.kind]
 		if k == nil {
 			k = &step{kind: c.kind, writes: c.writes, part: s.part.get()}

@@ -241,6 +241,8 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 
 // forgetResends removes what nobody wants to know any more.
 func (t *tables) forgetResends(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	_, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`), values{"age": keepResends.Microseconds()})
 	return err
 }

@@ -93,6 +93,7 @@ type session struct {
 	*memory
 	cut  bool
 	fail func(call string) error // if set, called for each call
+	hang func(call string) bool  // if set, which calls don't return until their context ends
 }
 
 var errCut = errors.New("connection refused")
@@ -103,6 +104,11 @@ func (s *session) call(ctx context.Context, name string) (unlock func(), err err
 	}
 	s.mu.Lock()
 	s.calls[name]++
+	if s.hang != nil && s.hang(name) {
+		s.mu.Unlock()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	err = ctx.Err()
 	if s.cut {
 		err = errCut

@@ -95,7 +95,9 @@ func (p *process) look(polling, work context.Context) {
 			continue
 		}
 		start := time.Now()
-		f, err := p.queue.poll(polling, p.id, after, pollLimit)
+		call, cancel := context.WithTimeout(polling, callTimeout)
+		f, err := p.queue.poll(call, p.id, after, pollLimit)
+		cancel()
 		took := time.Since(start)
 		if err != nil {
 			p.warn(polling, "can't look for notifications", err)
@@ -108,7 +110,9 @@ func (p *process) look(polling, work context.Context) {
 			after = f.last
 		}
 		if dead := p.dead(f.others, time.Now()); len(dead) > 0 {
-			n, err := p.queue.bury(polling, dead)
+			call, cancel := context.WithTimeout(polling, callTimeout)
+			n, err := p.queue.bury(call, dead)
+			cancel()
 			p.warn(polling, "can't take over from a process that has ended", err)
 			if n > 0 {
 				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))

@@ -97,7 +97,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	for {
 		p := newProcess(o)
 		start := time.Now()
-		switch err := o.queue.join(ctx, &p.identity, lease, o.options.settings()); {
+		switch err := p.join(ctx); {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errSettings):
@@ -119,6 +119,13 @@ func (o *Outbox) Run(ctx context.Context) error {
 		}
 		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: lost the lease, starting again")
 	}
+}
+
+// join registers the process.
+func (p *process) join(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return p.queue.join(call, &p.identity, lease, p.options.settings())
 }
 
 func (o *Outbox) setProcess(p *process) {

@@ -3,6 +3,8 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,4 +271,68 @@ func TestGiveBack(t *testing.T) {
 			t.Errorf("%d arrivals, want %d", got, n)
 		}
 	})
+}
+
+// TestDatabaseHangs: a call of the database that never returns, for example since a network
+// drops its packets, holds up a process for some seconds only.
+func TestDatabaseHangs(t *testing.T) {
+	for _, call := range []string{"join", "renew", "poll", "bury", "claim", "fresh", "waiting", "write", "leads", "stats"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.set("a", "", w.host(1, &peer{respond: failFirst(w)}))
+				var log lockedBuffer
+				p := w.run(Options{Schedule: deliver.Schedule{time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, deliver.Options{})
+				w.db.mu.Lock()
+				hangs := true
+				p.session.hang = func(name string) (hang bool) {
+					hang = hangs && name == call
+					hangs = hangs && !hang
+					return hang
+				}
+				w.db.mu.Unlock()
+				time.Sleep(10 * time.Second)
+				if call == "bury" {
+					w.db.mu.Lock()
+					w.db.processes[1] = 0
+					w.db.mu.Unlock()
+					time.Sleep(5 * time.Second)
+				}
+				const n = 20
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				time.Sleep(30 * time.Second)
+				if left := w.db.waitingNow(); left > 0 {
+					t.Errorf("%d of %d still wait", left, n)
+				}
+				time.Sleep(time.Minute)
+				w.db.mu.Lock()
+				if hangs {
+					t.Error("nothing hung")
+				}
+				w.db.mu.Unlock()
+				w.db.enqueue("late", "e", "unknown")
+				w.db.mu.Lock()
+				w.db.messages[n+1].enqueued = time.Now().Add(-time.Hour)
+				p.session.fail = func(name string) error {
+					if name == "poll" {
+						return errCut
+					}
+					return nil
+				}
+				w.db.mu.Unlock()
+				log.take()
+				time.Sleep(2 * time.Minute)
+				if text := log.take(); !strings.Contains(text, "overdue") {
+					t.Errorf("what's overdue isn't logged:\n%s", text)
+				}
+				stopped := time.Now()
+				p.stop()
+				if took := time.Since(stopped); took > time.Second {
+					t.Errorf("stopped after %v", took)
+				}
+			})
+		})
+	}
 }

@@ -146,12 +146,13 @@ const reportEvery = time.Minute
 // reportAll logs who is behind, how much and why, until ctx ends. Of all processes, one does.
 func (p *process) reportAll(ctx context.Context) {
 	for wait(ctx, reportEvery) {
-		if leads, err := p.queue.leads(ctx, p.id); err != nil || !leads {
-			continue // poll fails, too, and logs it
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		if leads, err := p.queue.leads(call, p.id); err == nil && leads { // after an error poll fails, too, and logs it
+			s, err := p.Stats(call)
+			p.warn(ctx, "can't look for notifications that are overdue", err)
+			s.report(ctx, p.options.Logger)
 		}
-		s, err := p.Stats(ctx)
-		p.warn(ctx, "can't look for notifications that are overdue", err)
-		s.report(ctx, p.options.Logger)
+		cancel()
 	}
 }
 

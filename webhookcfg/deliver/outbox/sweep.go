@@ -36,6 +36,8 @@ func (p *process) sweepAll(ctx context.Context) {
 // remove500 deletes the notifications that a statement finds in a state, unless they have left
 // that state meanwhile.
 func (t *tables) remove500(ctx context.Context, find statement, v values) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	var seqs []string
 	err := query(ctx, t.db, find, v, func(rows *sql.Rows) error {
 		var seq int64
@@ -86,13 +88,7 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 		}
 		v := values{"state": state, "after": []byte{}, "limit": sweepClients, "age": max(age, 0).Microseconds(), "keep": keep}
 		for {
-			var all []sweepable
-			err := query(ctx, t.db, ended, v, func(rows *sql.Rows) error {
-				var c sweepable
-				err := rows.Scan(&c.client, &c.isOld, &c.bound)
-				all = append(all, c)
-				return err
-			})
+			all, err := t.sweepable(ctx, ended, v)
 			if err != nil {
 				return err
 			}
@@ -118,6 +114,19 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 		}
 	}
 	return t.forgetResends(ctx)
+}
+
+// sweepable returns what the next clients have to be removed.
+func (t *tables) sweepable(ctx context.Context, ended statement, v values) (all []sweepable, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = query(ctx, t.db, ended, v, func(rows *sql.Rows) error {
+		var c sweepable
+		err := rows.Scan(&c.client, &c.isOld, &c.bound)
+		all = append(all, c)
+		return err
+	})
+	return all, err
 }
 
 func (t *tables) removeAll(ctx context.Context, find statement, v values) error {
