@@ -186,6 +186,11 @@ func TestBadInput(t *testing.T) {
 			if err := f.box.Migrate(t.Context()); !errors.Is(err, outbox.ErrNewerSchema) {
 				t.Errorf("newer tables: %v", err)
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // as if it worked
+			defer cancel()
+			if err := f.peer(e, f.db, outbox.Options{}).Run(ctx); !errors.Is(err, outbox.ErrNewerSchema) {
+				t.Errorf("running with newer tables: %v", err)
+			}
 		})
 	}
 	if _, err := outbox.New(nil, sqlstore.SQLite(), nil, nil); err == nil {

@@ -27,8 +27,6 @@ var (
 	ErrNoTables = errors.New("outbox: the tables are missing")
 )
 
-func isFinal(err error) bool { return errors.Is(err, ErrNewerSchema) || errors.Is(err, ErrNoTables) }
-
 // Schema returns the statements that [Outbox.Migrate] runs, for your own migration tool. You
 // can run them repeatedly. Pass the prefix of your [Options]. With the default prefix, your
 // tool can use the files in the directory schema instead.

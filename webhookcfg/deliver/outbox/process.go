@@ -100,12 +100,9 @@ func (o *Outbox) Run(ctx context.Context) error {
 		switch err := p.join(ctx); {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errSettings):
+		case errors.Is(err, errSettings), errors.Is(err, ErrNewerSchema), errors.Is(err, ErrNoTables):
 			return err
 		case err != nil:
-			if final := o.queue.check(ctx); isFinal(final) {
-				return final
-			}
 			o.warn(ctx, "can't start", err)
 			wait(ctx, jitter(time.Second))
 			continue
@@ -121,10 +118,13 @@ func (o *Outbox) Run(ctx context.Context) error {
 	}
 }
 
-// join registers the process.
+// join registers the process, if it knows the tables.
 func (p *process) join(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := p.queue.check(call); err != nil {
+		return err
+	}
 	return p.queue.join(call, &p.identity, lease, p.options.settings())
 }
 
