@@ -296,3 +296,24 @@ func TestNumberUsedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestSilentConnections: the network loses what the server responds on some connections, and
+// doesn't say so. A process that waits for it goes on with others.
+func TestSilentConnections(t *testing.T) {
+	t.Parallel()
+	server := postgreSQL.Get(t)
+	e := engines[1]
+	f := newFixture(t, e, nil, nil)
+	f.set("a", "/")
+	proxy := engine.NewProxy(t, server.Addr())
+	f.runBox(f.peer(e, open(t, e.driver, server.Via(proxy.Addr())), outbox.Options{}))
+	f.enqueue("a", "e", "before")
+	f.await(1, 20*time.Second)
+	const silent = 3
+	proxy.Lose(engine.Responses, engine.Silence, func(n int) bool { return n <= silent })
+	for proxy.Lost() < silent {
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.enqueue("a", "e", "after")
+	f.await(2, 40*time.Second)
+}
