@@ -222,7 +222,9 @@ func (d *drain) send(ctx context.Context, m *message) deliver.Result {
 		}
 		m.body = body
 	}
-	a, r := p.sender.Begin(ctx, d.line.client, m.entity, deliver.Message{ID: m.id, ContentType: m.contentType, Body: m.body})
+	call, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	a, r := p.sender.Begin(call, d.line.client, m.entity, deliver.Message{ID: m.id, ContentType: m.contentType, Body: m.body})
 	if a == nil {
 		return r
 	}
