@@ -3,13 +3,16 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -104,4 +107,82 @@ func TestMaxBody(t *testing.T) {
 			}
 		}
 	}
+}
+
+// hangingResolver never returns the webhooks of some clients.
+type hangingResolver struct {
+	deliver.Resolver
+	hangs func(client string) bool
+}
+
+func (h hangingResolver) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if h.hangs(client) {
+		<-ctx.Done()
+		return webhookcfg.Webhook{}, ctx.Err()
+	}
+	return h.Resolver.Resolve(ctx, client, entity)
+}
+
+// TestResolverHangs: clients whose webhooks can't be looked up delay nobody else. What waits for
+// them is sent soon after that works again. While it doesn't, a process can stop.
+func TestResolverHangs(t *testing.T) {
+	for name, hangs := range map[string]func(calls int32) bool{
+		"always":  func(int32) bool { return true },
+		"attempt": func(calls int32) bool { return calls > 1 }, // of one entity each
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const clients = 5
+				w := newWorld(t)
+				var isRepaired atomic.Bool
+				var calls [clients]atomic.Int32
+				w.resolver = hangingResolver{w, func(client string) bool {
+					number, isBad := strings.CutPrefix(client, "bad")
+					return isBad && hangs(calls[number[0]-'0'].Add(1)) && !isRepaired.Load()
+				}}
+				p := w.run(Options{}, deliver.Options{})
+				for c := range clients {
+					w.set(fmt.Sprint("bad", c), "", w.host(c, &peer{}))
+					for i := range 1 + 50*(c%2) { // some are behind
+						w.db.enqueue(fmt.Sprint("bad", c), "e", fmt.Sprint("bad", c, "-", i))
+					}
+				}
+				time.Sleep(time.Second)
+				w.set("good", "", w.host(clients, &peer{}))
+				for i := range 100 {
+					w.db.enqueue("good", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				w.await(100, 5*time.Second)
+				time.Sleep(time.Minute)
+				isRepaired.Store(true)
+				w.await(100+clients+50*(clients/2), 30*time.Second)
+
+				isRepaired.Store(false)
+				w.db.enqueue("bad0", "e2", "last")
+				time.Sleep(time.Second)
+				stopped := time.Now()
+				p.stop()
+				if took := time.Since(stopped); took > 20*time.Second {
+					t.Errorf("stopped after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestGraceOfLookups: a process that is told to stop doesn't wait for a webhook for longer than
+// its grace.
+func TestGraceOfLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.resolver = hangingResolver{w, func(string) bool { return true }}
+		p := w.run(Options{Grace: 2 * time.Second}, deliver.Options{})
+		w.db.enqueue("a", "e", "m")
+		time.Sleep(time.Second)
+		stopped := time.Now()
+		p.stop()
+		if took := time.Since(stopped); took > 3*time.Second {
+			t.Errorf("stopped after %v", took)
+		}
+	})
 }

@@ -199,8 +199,8 @@ func (p *process) run(ctx context.Context) {
 
 	// From here on nothing starts.
 	p.stopDrains()
-	p.drains.Wait()
 	grace := time.AfterFunc(p.options.Grace, stop)
+	p.drains.Wait()
 	p.attempts.Wait()
 	grace.Stop()
 	if !p.isLost() {
