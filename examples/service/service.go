@@ -171,8 +171,8 @@ func (s *service) onHealthChange(ctx context.Context, client string, scope webho
 	}
 }
 
-// onResult is an OnResult of package deliver. It logs why the service itself couldn't make an
-// attempt, since you can't see that anywhere else.
+// onResult is an OnResult of package deliver. It logs each attempt that the service itself
+// couldn't make. The queue says only once a minute why it can't send.
 func (s *service) onResult(ctx context.Context, client, entity, message string, r deliver.Result) {
 	s.metrics.OnResult(ctx, client, entity, message, r)
 	if r.Reason == deliver.ReasonUnavailable {

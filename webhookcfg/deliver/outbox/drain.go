@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -180,7 +181,19 @@ func (d *drain) attempts(ctx context.Context, m *message) {
 		d.process.underWay.Add(1)
 		r := contain(d.process.Outbox, func() deliver.Result { return d.send(ctx, m) }, panicked)
 		d.process.underWay.Add(-1)
+		if r.Outcome == deliver.Deferred && r.Reason == deliver.ReasonUnavailable {
+			d.process.warnOfHost(ctx, d.line.client, m.entity, r.Err)
+		}
 		m = d.finish(m, r)
+	}
+}
+
+// warnOfHost logs why nothing can be sent for an entity, since the host's part of it fails: the
+// webhook, the keys or the request. The errors of package deliver quote no secrets, and a panic was
+// logged.
+func (p *process) warnOfHost(ctx context.Context, client, entity string, err error) {
+	if err != nil && !errors.Is(err, errPanicked) {
+		p.warn(ctx, "can't send for now", fmt.Errorf("client %q, entity %q: %w", client, entity, err))
 	}
 }
 

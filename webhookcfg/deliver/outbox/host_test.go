@@ -3,7 +3,9 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -185,4 +187,48 @@ func TestGraceOfLookups(t *testing.T) {
 			t.Errorf("stopped after %v", took)
 		}
 	})
+}
+
+// TestCauseIsLogged: the log says once a minute why webhooks can't be looked up or keys can't be
+// loaded, without the secrets that such an error may quote.
+func TestCauseIsLogged(t *testing.T) {
+	cause := errors.New("the store is read-only: https://user:secret@example.com/token")
+	for name, fail := range map[string]func(w *world){
+		"store": func(w *world) { w.resolver = failingResolver{cause} },
+		"keys":  func(w *world) { w.keys = failingKeys{cause} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.set("a", "", w.host(1, &peer{}))
+				fail(w)
+				var log lockedBuffer
+				p := w.run(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, deliver.Options{})
+				defer p.stop()
+				for i := range 10 {
+					w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				time.Sleep(50 * time.Second)
+				text := log.take()
+				if n := strings.Count(text, "\n"); n != 1 || !strings.Contains(text, "the store is read-only") || !strings.Contains(text, `client \"a\"`) {
+					t.Errorf("logged %d lines, want one that says why:\n%s", n, text)
+				}
+				if strings.Contains(text, "secret") || strings.Contains(text, "token") {
+					t.Errorf("quotes a URL:\n%s", text)
+				}
+			})
+		})
+	}
+}
+
+type failingResolver struct{ err error }
+
+func (f failingResolver) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook{}, f.err
+}
+
+type failingKeys struct{ err error }
+
+func (f failingKeys) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error) {
+	return nil, f.err
 }

@@ -141,6 +141,6 @@ func (p *process) lookUp(ctx context.Context, client, entity string) (hostport s
 		hostport, since, err = p.sender.Lookup(call, client, entity)
 		return err
 	}, errPanicked)
-	p.warn(ctx, "can't look up a webhook", err)
+	p.warnOfHost(ctx, client, entity, err)
 	return hostport, since, err
 }
