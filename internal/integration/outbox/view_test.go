@@ -494,6 +494,56 @@ func TestEraseDuringSendAgain(t *testing.T) {
 	}
 }
 
+// TestEraseHeld: erasing a client that a process has leaves nothing in the tables or in the process.
+// Only what is under way is sent. A process that is dead doesn't keep anything either.
+func TestEraseHeld(t *testing.T) {
+	t.Parallel()
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, e, nil, nil)
+			hung := make(chan struct{})
+			release := sync.OnceFunc(func() { close(hung) })
+			t.Cleanup(release)
+			f.respond = func(http.ResponseWriter, *http.Request) { <-hung }
+			f.set("a", "/")
+			f.set("b", "/")
+			f.run()
+			bytes := func(client string) string {
+				return fmt.Sprintf("CAST('%s' AS %s)", client, map[string]string{"SQLite": "BLOB", "PostgreSQL": "bytea", "MariaDB": "BINARY"}[e.name])
+			}
+			lines := func(client string) (n int) {
+				if err := f.db.QueryRow("SELECT COUNT(*) FROM " + f.prefix + "outbox_line WHERE client = " + bytes(client)).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			for i := range 40 {
+				f.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+			}
+			f.await(4, 10*time.Second)
+			if n, err := f.peer(e, f.db, outbox.Options{}).Erase(t.Context(), "a"); n != 40 || err != nil || lines("a") != 0 {
+				t.Errorf("erased %d of 40, and left %d lines: %v", n, lines("a"), err)
+			}
+			release()
+			f.enqueue("b", "e", "later")
+			f.await(5, 10*time.Second)
+			f.awaitEnds(outbox.Delivered, 1)
+			time.Sleep(time.Second)
+			if got := f.arrived(); got != 5 {
+				t.Errorf("%d arrived, want 5", got)
+			}
+			f.enqueue("a", "e", "new") // of another client with the same identifier
+			f.await(6, 10*time.Second)
+
+			f.exec("INSERT INTO ", f.prefix, "outbox_line (client, owner, due, pauses) VALUES (", bytes("c"), ", 7, 0, 'x')")
+			if n, err := f.box.Erase(t.Context(), "c"); n != 0 || err != nil || lines("c") != 0 {
+				t.Errorf("erased %d of none, and left %d lines of a dead process: %v", n, lines("c"), err)
+			}
+		})
+	}
+}
+
 // TestSendAgainWaitsForPause: what is sent again waits for the end of a pause like anything else,
 // and the client's other receivers get theirs meanwhile. Nobody else can send it again.
 func TestSendAgainWaitsForPause(t *testing.T) {

@@ -2,11 +2,14 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"time"
 )
 
 // Erase removes everything about a client from the tables: its notifications, sent or not,
-// and its pauses. It deletes in batches, and returns how many notifications it deleted.
+// and its pauses. It deletes in batches, and returns how many notifications it deleted. It waits
+// until the process that has the client has forgotten it, too, a fraction of a second as a rule.
 // Attempts under way complete. Stop enqueueing for the client first.
 func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
 	n, err = o.tables.erase(ctx, client)
@@ -17,7 +20,8 @@ func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
 }
 
 func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
-	for {
+	asked := time.Now()
+	for isForgotten := false; ; {
 		// First, so that no send again under way takes notifications past the states that we look
 		// at. The client can start another one, so we look until there's nothing left.
 		if _, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE client = @client`), values{"client": []byte(client)}); err != nil {
@@ -25,15 +29,58 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 		}
 		deleted, err := t.eraseStates(ctx, client)
 		n += deleted
+		switch {
+		case err != nil:
+			return n, err
+		case deleted > 0:
+			asked = time.Now()
+		case isForgotten:
+			return n, nil
+		}
+		isForgotten, err = t.forget(ctx, client, time.Since(asked) > 2*lease)
 		if err != nil {
 			return n, err
 		}
-		if deleted == 0 {
-			break
+		if !isForgotten && !wait(ctx, eraseWait) {
+			return n, ctx.Err()
 		}
 	}
-	_, err = exec(ctx, t.db, t.compile(`DELETE FROM {line} WHERE client = @client AND owner = 0`), values{"client": []byte(client)})
-	return n, err
+}
+
+// forget removes the line of a client. If a process has it, forget asks the process to drop what's
+// in its memory and to remove the line, unless the process is dead. It reports whether there's no
+// line.
+func (t *tables) forget(ctx context.Context, client string, isDead bool) (isForgotten bool, err error) {
+	v := values{"client": []byte(client), "erased": erased}
+	remove := `DELETE FROM {line} WHERE client = @client`
+	if !isDead {
+		remove += ` AND owner = 0`
+	}
+	if _, err := exec(ctx, t.db, t.compile(remove), v); err != nil {
+		return false, err
+	}
+	if _, err := exec(ctx, t.db, t.compile(`UPDATE {line} SET due = @erased, pauses = '' WHERE client = @client`), v); err != nil {
+		return false, err
+	}
+	isForgotten = true
+	err = query(ctx, t.db, t.compile(`SELECT 1 FROM {line} WHERE client = @client`), v, func(*sql.Rows) error { isForgotten = false; return nil })
+	return isForgotten, err
+}
+
+// eraseWait is how long a process has to forget a client before it's asked again.
+const eraseWait = 50 * time.Millisecond
+
+// forget drops what the line has in memory, since its client is being erased. Attempts under way
+// complete.
+func (d *drain) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.returned {
+		return
+	}
+	d.returned, d.stopped = true, true
+	d.process.writer.update(lineUpdate{client: d.line.client, forget: true, drain: d})
+	signal(d.kick)
 }
 
 // eraseStates removes what it finds of a client in each state, in the order in which attempts

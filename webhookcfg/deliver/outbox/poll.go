@@ -23,6 +23,7 @@ const (
 type found struct {
 	due    []string        // clients whose line nobody has, those that have waited longest first
 	woken  []string        // clients whose line the process has, which were woken
+	erased []string        // those that it should forget
 	fresh  []string        // clients with fresh notifications whose line the process has, or nobody has and isn't due
 	others map[int64]int64 // the last sign of life of each other process
 	last   string          // the last client with fresh notifications
@@ -163,7 +164,16 @@ func (p *process) distribute(polling, work context.Context, f found) (news bool)
 			held[d] = true
 		}
 	}
+	var forgotten []*drain
+	for _, client := range f.erased {
+		if d := p.lines[client]; d != nil {
+			forgotten = append(forgotten, d)
+		}
+	}
 	p.mu.Unlock()
+	for _, d := range forgotten {
+		d.forget()
+	}
 	for d, woken := range held {
 		if woken {
 			d.wake()
@@ -189,7 +199,11 @@ func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f
 		case 1:
 			f.due = append(f.due, string(client))
 		case 2:
-			f.woken = append(f.woken, string(client))
+			if isErased := id != 0; isErased {
+				f.erased = append(f.erased, string(client))
+			} else {
+				f.woken = append(f.woken, string(client))
+			}
 		case 3:
 			steps++
 			f.last = string(client)

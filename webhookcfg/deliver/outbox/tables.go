@@ -29,11 +29,16 @@ type queries struct {
 	poll                                  statement
 	fresh, waiting, body                  statement
 	outcomes, giveBack, awake, savePauses statement
+	forget                                statement
 	wake                                  statement
 }
 
-// never is a due time of lines that have nothing to do.
-const never = 1 << 61
+// Never is a due time of lines that have nothing to do, and erased is that of lines that a process
+// has and should forget.
+const (
+	never  = 1 << 61
+	erased = -1
+)
 
 const (
 	insertMessage = ` INTO {message} (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body)
@@ -43,7 +48,7 @@ VALUES (@client, @entity, @id, 0, 0, {now}, 0, 0, 0, '', @type, @body)`
 	pollLines = `
 SELECT 1, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @limit) due
 UNION ALL
-SELECT 2, client, 0, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
+SELECT 2, client, CASE WHEN due < 0 THEN 1 ELSE 0 END, 0 FROM (SELECT client, due FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @limit) woken
 UNION ALL
 SELECT 3, f.client, COALESCE(l.owner, 0), CASE WHEN l.due <= {now} THEN 1 ELSE 0 END FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
 UNION ALL
@@ -81,6 +86,7 @@ WHERE id = @me AND beat >= @stored` + spec.untilIdle),
 WHERE client = @client AND owner = @me`),
 		awake:      c(`UPDATE {line} SET due = @never WHERE client = @client AND owner = @me`),
 		savePauses: c(`UPDATE {line} SET pauses = @pauses WHERE client = @client AND owner = @me`),
+		forget:     c(`DELETE FROM {line} WHERE client = @client AND owner = @me`),
 		wake:       c(`UPDATE {line} SET due = 0 WHERE client = @client`),
 	}
 	return t, nil
@@ -181,6 +187,8 @@ func (t *tables) update(ctx context.Context, tx *sql.Tx, me int64, l lineUpdate)
 	}
 	s := t.queries.savePauses
 	switch {
+	case l.forget:
+		s = t.queries.forget
 	case l.giveBack:
 		s = t.queries.giveBack
 	case l.awake:

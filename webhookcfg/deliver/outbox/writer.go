@@ -27,6 +27,7 @@ type batch struct {
 // lineUpdate is what a process writes about a line that it has.
 type lineUpdate struct {
 	client   string
+	forget   bool // the client is being erased
 	giveBack bool
 	awake    bool          // it was woken, and knows
 	due      time.Duration // from now, if it's given back
@@ -210,13 +211,13 @@ func (w *writer) settle(outcomes []pending, updates []lineUpdate) {
 		signal(d.kick)
 	}
 	for _, u := range updates {
-		if u.giveBack {
+		if u.giveBack || u.forget {
 			w.process.remove(u.drain)
 		}
 	}
 }
 
-// remove forgets a line that was given back.
+// remove forgets a line that was given back or removed.
 func (p *process) remove(d *drain) {
 	d.mu.Lock()
 	isQuiet, isFresh := !d.quiet.IsZero(), d.line.fresh
