@@ -197,3 +197,46 @@ func TestBadInput(t *testing.T) {
 		t.Error("New without a database")
 	}
 }
+
+// TestJoinTogether: of two processes with different schedules that start at the same time, one is
+// refused.
+func TestJoinTogether(t *testing.T) {
+	t.Parallel()
+	e := engines[1]
+	f := newFixture(t, e, nil, nil)
+	ends := func(c call) bool { return strings.HasPrefix(c.kind, "COMMIT after SELECT settings") }
+	inTime := make(chan struct{}) // the second one joins before the first one has
+	second, _ := f.wired(func(c call) (before, after error) {
+		if ends(c) {
+			close(inTime)
+		}
+		return nil, nil
+	})
+	started, refused := make(chan struct{}), make(chan error, 1)
+	first, _ := f.wired(func(c call) (before, after error) {
+		if !ends(c) {
+			return nil, nil
+		}
+		close(started)
+		for {
+			var waiting bool
+			err := f.db.QueryRow("SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%" + f.prefix + "%'").Scan(&waiting)
+			if err != nil || waiting {
+				return err, nil
+			}
+			select {
+			case <-inTime:
+				return nil, nil
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	})
+	f.runBox(f.peer(e, first, outbox.Options{}))
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // as if it worked
+	defer cancel()
+	go func() { refused <- f.peer(e, second, outbox.Options{Schedule: deliver.Schedule{time.Hour}}).Run(ctx) }()
+	if err := <-refused; err == nil || !strings.Contains(err.Error(), "another Schedule") {
+		t.Errorf("the second one: %v", err)
+	}
+}

@@ -148,8 +148,10 @@ func (t *tables) extend(ctx context.Context, db conn, me int64, lease time.Durat
 func (t *tables) join(ctx context.Context, me *identity, lease time.Duration, settings string) error {
 	return t.transaction(ctx, func(tx *sql.Tx) error {
 		v := values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
-		if _, err := exec(ctx, tx, t.queries.join, v); err != nil {
-			return err
+		for _, s := range []statement{t.queries.lockJoin, t.queries.join} {
+			if _, err := exec(ctx, tx, s, v); err != nil {
+				return err
+			}
 		}
 		return query(ctx, tx, t.queries.others, v, func(*sql.Rows) error { return errSettings })
 	})

@@ -24,7 +24,7 @@ type tables struct {
 
 type queries struct {
 	insert                                statement
-	join, others, renew, retire           statement
+	lockJoin, join, others, renew, retire statement
 	unchanged, orphans                    statement
 	poll                                  statement
 	fresh, waiting, body                  statement
@@ -70,8 +70,10 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 	c := t.compile
 	t.queries = queries{
 		insert: c(spec.insertOnce + insertMessage + spec.onConflict),
-		join:   c(`INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`),
-		others: c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
+		// One process at a time joins, so that each sees the others.
+		lockJoin: c(`UPDATE {schema} SET version = version WHERE id = 1` + spec.untilIdle),
+		join:     c(`INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`),
+		others:   c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
 		renew: c(`UPDATE {process} SET until = {now} + @lease, beat = CASE WHEN beat < @beat THEN @beat ELSE beat END
 WHERE id = @me AND beat >= @stored` + spec.untilIdle),
 		retire:    c(`DELETE FROM {process} WHERE id = @me`),
