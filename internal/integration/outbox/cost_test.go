@@ -397,3 +397,48 @@ func TestSweepOfManyClients(t *testing.T) {
 		})
 	}
 }
+
+// TestSweepReads: a statement of a sweep reads a bounded number of rows, however many clients keep
+// as much as they may. On SQLite, everybody waits for it.
+func TestSweepReads(t *testing.T) {
+	t.Parallel()
+	const clients, keep = 100, 1000
+	e := engines[2] // which counts what is read
+	f := newFixture(t, e, nil, nil)
+	f.exec("INSERT INTO {message} (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body) ",
+		"SELECT CONCAT('c', seq % ", clients, "), 'e', CONCAT('m', seq), 2, ", time.Now().UnixMicro(), " + seq, 1, 1, 1, 204, '', '', '{}' FROM seq_1_to_", clients*(keep+1))
+	var mu sync.Mutex
+	var sweeps []call
+	db, _ := f.wired(func(c call) (before, after error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.Contains(c.kind, "OFFSET") {
+			sweeps = append(sweeps, c)
+		}
+		return nil, nil
+	})
+	stop := f.runBox(f.peer(e, db, outbox.Options{KeepDeliveredPerClient: keep}))
+	f.awaitStats(func(outbox.Stats) bool {
+		var n int
+		if err := f.db.QueryRow("SELECT COUNT(*) FROM " + f.prefix + "outbox_message").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == clients*keep
+	})
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	most := 0
+	for _, c := range sweeps {
+		args := make([]any, len(c.args))
+		for i, a := range c.args {
+			args[i] = a.Value
+		}
+		cost, _ := f.measure(e, c.text, args)
+		most = max(most, cost)
+	}
+	t.Logf("%d statements, the longest reads %d rows", len(sweeps), most)
+	if len(sweeps) == 0 || most > 60_000 {
+		t.Errorf("one of %d statements reads %d rows, want 60,000 at most", len(sweeps), most)
+	}
+}

@@ -22,8 +22,10 @@ const (
 	sweepFirst = 2 * time.Second
 	sweepEvery = 5 * time.Minute
 	sweepWait  = 100 * time.Millisecond // between batches
-	// sweepClients is how many clients a statement looks at.
+	// sweepClients and sweepRows are how many clients a statement looks at, and how many rows at
+	// most to find the oldest that each may keep. On SQLite, everybody waits meanwhile.
 	sweepClients = 200
+	sweepRows    = 50_000
 )
 
 // sweepAll removes ended notifications until ctx ends.
@@ -86,7 +88,8 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 		if state == stateDelivered {
 			age, keep = o.KeepDelivered, o.KeepDeliveredPerClient
 		}
-		v := values{"state": state, "after": []byte{}, "limit": sweepClients, "age": max(age, 0).Microseconds(), "keep": keep}
+		limit := max(1, min(sweepClients, sweepRows/keep))
+		v := values{"state": state, "after": []byte{}, "limit": limit, "age": max(age, 0).Microseconds(), "keep": keep}
 		for {
 			all, err := t.sweepable(ctx, ended, v)
 			if err != nil {
@@ -104,7 +107,7 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 					return err
 				}
 			}
-			if len(all) < sweepClients {
+			if len(all) < limit {
 				break
 			}
 			v["after"] = all[len(all)-1].client
