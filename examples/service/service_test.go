@@ -34,9 +34,9 @@ func TestSetDoesNotWaitForTheQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, func() (bool, string) {
-		due := 1
-		err := s.database.QueryRowContext(t.Context(), "SELECT due FROM wh_outbox_line").Scan(&due)
-		return due == 0, fmt.Sprint("the queue isn't told: ", due, err)
+		woken := false
+		err := s.database.QueryRowContext(t.Context(), "SELECT woken FROM wh_outbox_line").Scan(&woken)
+		return woken, fmt.Sprint("the queue isn't told: ", err)
 	})
 }
 

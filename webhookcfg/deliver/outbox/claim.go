@@ -22,6 +22,7 @@ const defaultClients = 256
 type claimed struct {
 	client string
 	left   time.Duration // until it's due
+	woken  bool
 	pauses []pause
 }
 
@@ -105,7 +106,7 @@ func (p *process) start(ctx context.Context, c claimed) {
 	if l.order == InOrder {
 		l.again[zoneRetry] = &position{due: 1}
 	}
-	if c.left < -time.Hour { // it was woken: due is zero
+	if c.woken {
 		p.wakes.Add(1)
 		l.wake(now, staleness)
 		l.rescan = time.Time{}
@@ -149,21 +150,22 @@ func (t *tables) claim(ctx context.Context, me *identity, lease time.Duration, c
 		if _, err := exec(ctx, tx, create, v); err != nil {
 			return err
 		}
-		free := t.compile(`SELECT client, CASE owner WHEN 0 THEN due ELSE 0 END - {now}, pauses FROM {line}
+		free := t.compile(`SELECT client, CASE owner WHEN 0 THEN due ELSE 0 END - {now}, CASE owner WHEN 0 THEN woken ELSE 1 END, pauses FROM {line}
 WHERE owner IN (0, @me) AND client IN (` + params + `)` + t.engine.lockRows)
 		var taken, others [][]byte
 		err := query(ctx, tx, free, v, func(rows *sql.Rows) error {
 			var client []byte
 			var left int64
+			var woken bool
 			var pauses string
-			if err := rows.Scan(&client, &left, &pauses); err != nil {
+			if err := rows.Scan(&client, &left, &woken, &pauses); err != nil {
 				return err
 			}
 			if isWaiting[string(client)] {
 				others = append(others, client)
 				return nil
 			}
-			c := claimed{client: string(client), left: micros(left)}
+			c := claimed{client: string(client), left: micros(left), woken: woken}
 			if pauses != "" {
 				if err := json.Unmarshal([]byte(pauses), &c.pauses); err != nil {
 					return fmt.Errorf("outbox: pauses of a line: %w", err)
@@ -173,7 +175,7 @@ WHERE owner IN (0, @me) AND client IN (` + params + `)` + t.engine.lockRows)
 			return nil
 		})
 		if err == nil && len(taken) > 0 {
-			_, err = exec(ctx, tx, t.compile(`UPDATE {line} SET owner = @me, due = @never WHERE client IN (`+list(taken, v)+`)`), v)
+			_, err = exec(ctx, tx, t.compile(`UPDATE {line} SET owner = @me, due = @never, woken = 0 WHERE client IN (`+list(taken, v)+`)`), v)
 		}
 		if err == nil && len(others) > 0 {
 			_, err = exec(ctx, tx, t.compile(`UPDATE {line} SET due = {now} WHERE owner = 0 AND due > {now} AND client IN (`+list(others, v)+`)`), v)

@@ -54,6 +54,7 @@ func (db *memory) put(m *stored, state int) {
 type storedLine struct {
 	owner  int64
 	due    time.Time // zero: now
+	woken  bool
 	pauses []pause
 }
 
@@ -172,7 +173,7 @@ func (s *session) drop(me int64) {
 	delete(s.processes, me)
 	for _, l := range s.lines {
 		if l.owner == me {
-			l.owner, l.due = 0, time.Time{}
+			l.owner, l.due, l.woken = 0, time.Time{}, true
 		}
 	}
 }
@@ -258,12 +259,12 @@ func (s *session) claim(ctx context.Context, me *identity, _ time.Duration, clie
 		if l.owner != 0 && l.owner != me.id {
 			continue
 		}
-		c := claimed{client: client, left: -10_000 * time.Hour, pauses: slices.Clone(l.pauses)}
+		c := claimed{client: client, left: -10_000 * time.Hour, woken: l.woken || l.owner == me.id, pauses: slices.Clone(l.pauses)}
 		if !l.due.IsZero() && l.owner == 0 {
 			c.left = time.Until(l.due)
 		}
 		all = append(all, c)
-		l.owner, l.due = me.id, time.Now().Add(10_000*time.Hour)
+		l.owner, l.due, l.woken = me.id, time.Now().Add(10_000*time.Hour), false
 	}
 	return all, nil
 }
@@ -356,11 +357,13 @@ func (s *session) write(ctx context.Context, me *identity, _ time.Duration, b ba
 		switch {
 		case u.giveBack:
 			l.owner, l.pauses = 0, u.pauses
-			if !l.due.IsZero() {
+			if l.due.IsZero() {
+				l.due = now
+			} else {
 				l.due = now.Add(u.due)
 			}
 		case u.awake:
-			l.due = now.Add(10_000 * time.Hour)
+			l.due, l.woken = now.Add(10_000*time.Hour), false
 		default:
 			l.pauses = u.pauses
 			s.calls["pauses"]++
@@ -376,7 +379,12 @@ func (s *session) wake(ctx context.Context, client string) error {
 	}
 	defer unlock()
 	if l := s.lines[client]; l != nil {
-		l.due = time.Time{}
+		l.woken = true
+		if l.owner != 0 {
+			l.due = time.Time{}
+		} else if now := time.Now(); l.due.After(now) {
+			l.due = now
+		}
 	}
 	return nil
 }

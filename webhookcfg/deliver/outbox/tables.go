@@ -78,18 +78,18 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 WHERE id = @me AND beat >= @stored` + spec.untilIdle),
 		retire:    c(`DELETE FROM {process} WHERE id = @me`),
 		unchanged: c(`SELECT id FROM {process} WHERE id = @id AND beat = @beat` + spec.lockRows),
-		orphans:   c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
+		orphans:   c(`UPDATE {line} SET owner = 0, due = 0, woken = 1 WHERE owner = @me`),
 		poll:      c(strings.ReplaceAll(spec.clients, "@state", "0") + pollLines),
 		fresh:     c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
 		waiting:   c(`SELECT ` + columns + `client = @client AND state = 1 AND ` + spec.from() + ` ORDER BY due, seq LIMIT @limit`),
 		body:      c(`SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`),
 		outcomes:  c(spec.outcomes),
-		giveBack: c(`UPDATE {line} SET owner = 0, due = CASE WHEN due = 0 THEN 0 ELSE {now} + @due END, pauses = @pauses
+		giveBack: c(`UPDATE {line} SET owner = 0, due = CASE WHEN due = 0 THEN {now} ELSE {now} + @due END, pauses = @pauses
 WHERE client = @client AND owner = @me`),
-		awake:      c(`UPDATE {line} SET due = @never WHERE client = @client AND owner = @me`),
+		awake:      c(`UPDATE {line} SET due = @never, woken = 0 WHERE client = @client AND owner = @me`),
 		savePauses: c(`UPDATE {line} SET pauses = @pauses WHERE client = @client AND owner = @me`),
 		forget:     c(`DELETE FROM {line} WHERE client = @client AND owner = @me`),
-		wake:       c(`UPDATE {line} SET due = 0 WHERE client = @client`),
+		wake:       c(`UPDATE {line} SET woken = 1, due = CASE WHEN owner <> 0 THEN 0 WHEN due > {now} THEN {now} ELSE due END WHERE client = @client`),
 	}
 	return t, nil
 }

@@ -17,6 +17,11 @@ func TestTurns(t *testing.T) {
 	for name, during := range map[string]func(box *Outbox, client string){
 		"found": func(*Outbox, string) {},
 		"told":  func(box *Outbox, client string) { box.Committed(client) },
+		"set": func(box *Outbox, client string) {
+			if client == "c0" || client == "c1" { // again and again
+				box.Changed(client)
+			}
+		},
 	} {
 		for processes := 1; processes <= 2; processes++ {
 			t.Run(fmt.Sprint(name, " ", processes), func(t *testing.T) {

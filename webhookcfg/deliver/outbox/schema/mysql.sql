@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client varbinary(1024) PRIMARY KEY,
   owner bigint NOT NULL,
   due bigint NOT NULL,
+  woken tinyint NOT NULL DEFAULT 0,
   pauses mediumtext CHARACTER SET utf8mb4 NOT NULL,
   INDEX wh_outbox_line_due (owner, due)
 ) ENGINE = InnoDB;

@@ -26,12 +26,14 @@ CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, c
 CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, state, seq);
 
--- Owner is the process that has the line, or 0. Due is when the line has something to do, while a process has it: when
--- the process must look at it.
+-- Owner is the process that has the line, or 0. Due is when the line has something to do, and the longest due goes first.
+-- While a process has it, due is when the process must look at it. Woken says that a webhook has changed since the last
+-- process to have the line looked.
 CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client bytea PRIMARY KEY,
   owner bigint NOT NULL,
   due bigint NOT NULL,
+  woken smallint NOT NULL DEFAULT 0,
   pauses text NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
