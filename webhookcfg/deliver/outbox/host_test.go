@@ -157,7 +157,7 @@ func TestResolverHangs(t *testing.T) {
 				w.await(100, 5*time.Second)
 				time.Sleep(time.Minute)
 				isRepaired.Store(true)
-				w.await(100+clients+50*(clients/2), 30*time.Second)
+				w.await(100+clients+50*(clients/2), time.Minute)
 
 				isRepaired.Store(false)
 				w.db.enqueue("bad0", "e2", "last")
