@@ -45,4 +45,17 @@
 // The outbox works on PostgreSQL 13, MariaDB 10.6 and SQLite 3.38, or later, with the settings
 // that package sqlstore asks for. MySQL 8 should work, but the tests never ran on it. A process
 // uses a few connections of the pool, but one is enough.
+//
+// If a process freezes or loses its network in the middle of a transaction, others can go on with
+// its clients only when the server has ended that transaction. On PostgreSQL the outbox asks the
+// server to do so within four seconds. On MariaDB, set idle_write_transaction_timeout to 4, and on
+// MySQL a short wait_timeout. On SQLite, others wait until the process goes on or is killed.
+//
+// A notification that's delivered at once makes two versions of its row, and one that waits for
+// longer than a tenth of a second makes three. Each further attempt makes another. PostgreSQL and
+// InnoDB can't remove old versions while a transaction is open that might still see them. So don't
+// keep transactions open for hours, not even ones that only read, as a backup or a report does:
+// with one open on PostgreSQL during 100,000 deliveries, each look for work read 2,100 pages
+// instead of 4, and took 60 milliseconds. Run those on a standby. The tables recover once the
+// transaction has ended.
 package outbox

@@ -34,11 +34,14 @@ type Options struct {
 	MaxBody int
 
 	// Clients is how many clients the process sends to at a time. If more have something to
-	// send, they take turns of a few seconds. Zero means 256.
+	// send, they take turns of a few seconds, and those that have waited longest are next. Zero
+	// means 256.
 	Clients int
 
 	// Grace is how long attempts that are under way may take to complete when the context of
-	// [Outbox.Run] ends. Zero means 20 seconds.
+	// [Outbox.Run] ends. Those that don't are made again, so the receiver may get a notification
+	// twice. Make it a few seconds more than the Timeout of the Sender, and let whoever ends the
+	// process wait for longer than that. Zero means 20 seconds, for the Sender's default of 15.
 	Grace time.Duration
 
 	// KeepFor is how long notifications stay in the tables after they were given up or

@@ -17,6 +17,9 @@ const staleness = 15 * time.Second
 // webhook was set since, and retries are due. It's one small write, whatever waits, and reaches
 // the process that has the client within a fraction of a second.
 //
+// If the sender reads webhooks from a copy, such as one of package cache, the copy must know of the
+// change within 15 seconds (MaxStale). What it learns later is only sent when it's due.
+//
 // Changed returns at once. It writes on the side, for half a minute at most, so no request has
 // to wait for it. If that fails, the log says so, and what waits is sent when it's due. Call it
 // from the handler's OnEvent:
