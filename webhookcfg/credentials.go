@@ -22,6 +22,11 @@ var (
 	errAuthorizationToken  = errors.New("webhookcfg: malformed Basic credentials")
 )
 
+// basicChallenge returns the field WWW-Authenticate of a 401, by RFC 7617 §2.1.
+func basicChallenge(realm string) string {
+	return `Basic realm="` + realm + `", charset="UTF-8"`
+}
+
 // basicCredentials returns the id and the secret of a request, and the token that holds them.
 // It parses strictly, by RFC 7617 §2 and RFC 9110 §11.4. We can't use
 // [http.Request.BasicAuth]: it reads only the first of several fields, and accepts empty

@@ -52,7 +52,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		verifier:  verifier,
 		options:   o,
 		routes:    newRoutes(&o, lister != nil),
-		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
+		challenge: basicChallenge(o.Realm),
 		entities:  newEntitySyntax(o.ValidEntityID),
 		clock:     newClock(o.Now),
 	}, nil

@@ -10,6 +10,7 @@ import (
 const (
 	toleratedFailures = 4 // in a row; the next one pauses the receiver
 	firstPause        = 5 * time.Second
+	defaultMaxPause   = time.Hour
 )
 
 // pause is what a receiver's responses say about when to call it again: after five failures in

@@ -96,7 +96,6 @@ const (
 	maxTimeout         = 30 * time.Second
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
-	defaultMaxPause    = time.Hour
 	defaultUserAgent   = "go-webhookcfg"
 )
 
