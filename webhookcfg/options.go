@@ -141,10 +141,9 @@ type Options struct {
 }
 
 const (
-	defaultRealm        = "webhooks"
-	defaultProbeTimeout = 5 * time.Second
-	defaultTimeout      = 10 * time.Second
-	defaultBodyLimit    = 16 << 10
+	defaultRealm     = "webhooks"
+	defaultTimeout   = 10 * time.Second
+	defaultBodyLimit = 16 << 10
 )
 
 // complete fills in the defaults, and refuses invalid options.

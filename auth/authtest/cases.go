@@ -86,35 +86,6 @@ func keepsClientsApart(ctx context.Context, h Harness) error {
 	})
 }
 
-// containsNoSecret presents a random secret, so that even a small part of it is no coincidence.
-func containsNoSecret(ctx context.Context, h Harness) error {
-	const marker = "Xq7Zk2vR9wLmT4yBc8NsJd3HfP6gQe5A"
-	canceled, late := endedContexts(ctx)
-	for i, c := range h.SignsIn {
-		for _, ctx := range []context.Context{ctx, canceled, late} {
-			for _, id := range []string{c.ID, unknownIDs(h, c.ID)[0].text} {
-				presented := Credential{ID: id, Secret: marker}
-				_, err := verify(ctx, h.Verifier, presented)
-				if quotes(err, presented, true) {
-					return errors.New("error contains the presented secret, a part of it, or a hash of it")
-				}
-				if quotes(err, c, false) {
-					return fmt.Errorf("error contains the secret of credential %d, which was not presented, or half of it, or a hash of it", i)
-				}
-			}
-			if _, err := verify(ctx, h.Verifier, c); quotes(err, c, false) {
-				return fmt.Errorf("error contains the secret of credential %d, half of it, or a hash of it", i)
-			}
-		}
-	}
-	for i, c := range h.Refused {
-		if _, err := verify(ctx, h.Verifier, c); quotes(err, c, false) {
-			return fmt.Errorf("error contains the secret of credential %d of Harness.Refused, half of it, or a hash of it", i)
-		}
-	}
-	return nil
-}
-
 func outageIsNoRefusal(ctx context.Context, h Harness) error {
 	if h.Unavailable == nil {
 		return fmt.Errorf("%w: Harness.Unavailable is nil: that an outage is no refusal is not tested", ErrAbsent)
