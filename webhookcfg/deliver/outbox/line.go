@@ -48,6 +48,7 @@ type line struct {
 	parking  int       // of the unseen, those that wait to be written as seen
 
 	settled map[int64]bool // written since the read under way started; nil if there's none
+	missed  []*message     // of them, those that were parked: the read didn't find them
 }
 
 // message is a notification in memory.
@@ -55,6 +56,7 @@ type message struct {
 	row
 	receiver *receiver
 	unseen   bool      // fresh in the tables
+	marked   bool      // about to be written as seen
 	taken    time.Time // when it was read
 	state    messageState
 }
@@ -85,6 +87,14 @@ func (l *line) drop(m *message) {
 		m.receiver.queue = slices.Delete(m.receiver.queue, i, i+1)
 	}
 	l.leaveEntity(m)
+	if m.marked {
+		// Reads don't find it before that is written, and then not as a fresh one.
+		m.state = parked
+		m.unseen = true
+		l.unseen++
+		l.parking++
+		return
+	}
 	delete(l.held, m.seq)
 	if m.unseen {
 		l.unseen--
@@ -163,6 +173,7 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 		if m == nil {
 			continue
 		}
+		m.marked = m.marked && !o.isSeen()
 		if l.settled != nil {
 			l.settled[o.Seq] = true
 		}
@@ -174,6 +185,9 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 		case parked:
 			l.parking--
 			delete(l.held, o.Seq)
+			if l.settled != nil {
+				l.missed = append(l.missed, m)
+			}
 		case ended:
 			if o.isSeen() {
 				continue // what became of it is yet to be written

@@ -30,3 +30,41 @@ func TestSeenWhileUnderWay(t *testing.T) {
 		t.Errorf("the retry is due at %v, want in a second", at)
 	}
 }
+
+// TestParkedWhileMarked: a notification that leaves the memory while it's being written as seen
+// is read again, whenever the writing ends.
+func TestParkedWhileMarked(t *testing.T) {
+	for _, whileReading := range []bool{false, true} {
+		now := time.Now()
+		l := newLine("a", 4, EachEntity)
+		l.known = func(hostport string) deliver.Receiver { return deliver.Receiver{HostPort: hostport, Limit: 4} }
+		l.route("e", "example.com:443", now, now)
+		l.addFresh([]row{{position: position{seq: 1}, entity: "e", id: "m"}}, page, false, now)
+		seen := l.late(now.Add(keepUnseen))
+		l.marking += len(seen)
+		if whileReading {
+			l.startRead()
+		}
+		r := l.receivers["example.com:443"]
+		r.blocked = now.Add(time.Second)
+		l.park(r)
+		if whileReading {
+			l.written(seen, now)
+			l.addWaiting(position{}, nil, page, now) // from before that
+			l.endRead()
+		}
+		now = now.Add(2 * time.Second)
+		l.unblock(now)
+		rd, ok := l.nextRead(now)
+		if ok && !whileReading {
+			t.Fatalf("it reads %+v while the notification can't be found", rd)
+		}
+		if !whileReading {
+			l.written(seen, now)
+			rd, ok = l.nextRead(now)
+		}
+		if !ok || rd.fresh || rd.from.compare(position{seq: 1}) > 0 {
+			t.Errorf("it doesn't read the notification again: %+v", rd)
+		}
+	}
+}

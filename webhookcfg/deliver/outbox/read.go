@@ -173,7 +173,7 @@ func (l *line) late(now time.Time) (seen []outcome) {
 	}
 	for _, m := range l.held {
 		if m.unseen && m.state < ended && now.Sub(m.taken) >= keepUnseen {
-			m.unseen = false
+			m.unseen, m.marked = false, true
 			l.unseen--
 			seen = append(seen, m.seen())
 		}
@@ -244,7 +244,12 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 // be from before that.
 func (l *line) startRead() { l.settled = make(map[int64]bool) }
 
-func (l *line) endRead() { l.settled = nil }
+func (l *line) endRead() {
+	for _, m := range l.missed {
+		l.receiver(l.routes[m.entity]).skip(m.position)
+	}
+	l.settled, l.missed = nil, nil
+}
 
 // isKnown reports whether the row of a read is in memory, or was while the read was under way.
 func (l *line) isKnown(seq int64) bool { return l.held[seq] != nil || l.settled[seq] }
