@@ -20,7 +20,8 @@ type drain struct {
 	line     *line
 	claimed  time.Time
 	quiet    time.Time // since when there's nothing to do; zero if there is
-	stopped  bool      // starts nothing more
+	stopped  bool      // starts nothing
+	yields   bool      // stopped, since others have its turn
 	returned bool      // given back, or about to be
 	reads    bool      // notifications are being read
 	awake    bool      // it was woken, which isn't written
@@ -107,11 +108,11 @@ func (d *drain) rest() (at time.Time, done bool) {
 	}
 	d.mark(l.late(now))
 	d.save(now)
-	if now.Sub(d.claimed) > slice && p.isScarce() {
-		d.stopped = true
+	if !d.stopped && now.Sub(d.claimed) > slice && p.isScarce() {
+		d.stopped, d.yields = true, true
 	}
 	isQuiet := l.isQuiet(now) && !d.reads
-	d.setQuiet(isQuiet, now)
+	d.setQuiet(isQuiet || d.yields, now)
 	at = l.nextTime(now)
 	if !d.recheck.IsZero() {
 		at = earliest(at, d.recheck)
@@ -121,10 +122,15 @@ func (d *drain) rest() (at time.Time, done bool) {
 	}
 	switch {
 	case d.stopped:
-		if l.isIdle() && !d.reads {
+		switch {
+		case l.isIdle() && !d.reads:
 			d.giveBack(0)
+		case d.yields && p.hasTurn():
+			d.stopped, d.yields, d.claimed = false, false, now
+			d.setQuiet(false, now)
+			return now, false
 		}
-		return now.Add(time.Second), false
+		return now.Add(maxPoll), false
 	case !isQuiet:
 		return earliest(at, now.Add(keepUnseen)), false
 	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold) && !l.isFailing():

@@ -330,3 +330,28 @@ func TestOrderAfterATakeover(t *testing.T) {
 		}
 	})
 }
+
+// TestTurnWhileHanging: a client whose turn is over lets others have it although one of its own
+// requests hangs, and goes on once they're done.
+func TestTurnWhileHanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 50 * time.Millisecond}))
+		w.set("a", "hangs", w.host(2, &peer{respond: func(string) int { return 0 }}))
+		w.set("b", "", w.host(3, &peer{}))
+		p := w.run(Options{Clients: 1}, deliver.Options{})
+		defer p.stop()
+		w.enqueueAll("a", 2000)
+		time.Sleep(4 * time.Second)
+		w.db.enqueue("a", "hangs", "h")
+		w.db.enqueue("b", "e", "b")
+		time.Sleep(slice)
+		if took := w.since(map[string]time.Duration{"b": 4 * time.Second}); len(took) != 1 || took[0] > slice/2 {
+			t.Errorf("the other client waited %v", took)
+		}
+		time.Sleep(2 * hold)
+		if got, want := w.arrived(), int(time.Since(w.start)/(50*time.Millisecond))*4; got < want*8/10 {
+			t.Errorf("%d arrived, want %d if nothing but slots is missing", got, want)
+		}
+	})
+}

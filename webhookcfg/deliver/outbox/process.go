@@ -246,6 +246,13 @@ func (p *process) isScarce() bool {
 	return p.scarce
 }
 
+// hasTurn reports whether a line that has no turn may have one, since nobody else wants it.
+func (p *process) hasTurn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopping && !p.scarce && p.active < p.options.Clients
+}
+
 func (p *process) setActive(isQuiet bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -306,6 +306,7 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 	now := time.Now()
 	switch {
 	case d.stopped:
+		d.line.fresh = d.line.fresh || rd.fresh
 	case err != nil:
 		d.process.warn(ctx, "can't read notifications", err)
 		d.line.fresh = d.line.fresh || rd.fresh

@@ -220,7 +220,7 @@ func (w *writer) settle(outcomes []pending, updates []lineUpdate) {
 // remove forgets a line that was given back or removed.
 func (p *process) remove(d *drain) {
 	d.mu.Lock()
-	isQuiet, isFresh := !d.quiet.IsZero(), d.line.fresh
+	isQuiet, isFresh := !d.quiet.IsZero(), d.line.fresh && !d.yields
 	d.mu.Unlock()
 	p.mu.Lock()
 	delete(p.lines, d.line.client)
