@@ -24,8 +24,7 @@ type line struct {
 	unsent    int         // held, without those that have ended or are parked
 	underway  int
 
-	// stalled has the number of the notification that each entity waits for, with InOrder.
-	stalled map[string]int64
+	stalled map[string]*stall // entities whose notifications wait for one of them, with InOrder
 
 	pauses  map[string]pause // what to tell the next process
 	changed bool             // since they were written
@@ -75,7 +74,7 @@ func newLine(client string, perClient int, order Order) *line {
 		client: client, perClient: perClient, order: order,
 		held: make(map[int64]*message), entities: make(map[string]*entity),
 		routes: make(map[string]route), receivers: make(map[string]*receiver),
-		pauses: make(map[string]pause), stalled: make(map[string]int64),
+		pauses: make(map[string]pause), stalled: make(map[string]*stall),
 	}
 }
 
@@ -196,6 +195,9 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 			if o.State != stateWaiting {
 				l.unstall(m.entity, o.Seq)
 			} else {
+				if s := l.stalled[m.entity]; s != nil && s.seq == o.Seq {
+					s.missing = false
+				}
 				l.retry = earliest(l.retry, now.Add(time.Duration(o.Delay)*time.Microsecond))
 			}
 		}

@@ -12,7 +12,9 @@ const (
 	EachEntity Order = iota
 	// InOrder is EachEntity, but later ones never go ahead. If a receiver fails, its entities
 	// get nothing until their first notification is delivered or given up, which with the
-	// standard schedule can take 76 hours.
+	// standard schedule can take 76 hours. As long as other entities have something to send, it
+	// costs nothing else: with one attempt in ten failing, a backlog goes out as fast as in the
+	// other orders, with as many reads.
 	InOrder
 	// AnyOrder sends as many notifications of an entity at a time as the limits allow.
 	AnyOrder
@@ -35,19 +37,50 @@ func (l *line) leaveEntity(m *message) {
 	}
 }
 
-// isStalled reports whether an earlier notification of the entity waits for a retry, and all
-// later ones wait for it.
+// stall is what the later notifications of an entity wait for: an earlier one that is to be sent
+// again.
+type stall struct {
+	seq      int64     // of that one
+	next     *position // the first one without an attempt that waits and isn't in memory
+	hostport string    // its receiver
+	retries  bool      // later ones that are to be sent again wait, too
+	missing  bool      // the read of all retries hasn't found it yet
+}
+
+// isStalled reports whether a notification that was read must wait for an earlier one of its
+// entity.
 func (l *line) isStalled(r row) bool {
-	seq, ok := l.stalled[r.entity]
-	return ok && r.seq > seq
+	s := l.stalled[r.entity]
+	if s == nil || r.seq <= s.seq {
+		return false
+	}
+	if r.due > 0 {
+		s.retries = true
+	} else {
+		s.skip(r.position, l.routes[r.entity].hostport)
+	}
+	return true
+}
+
+func (s *stall) skip(p position, hostport string) {
+	if s.hostport = hostport; s.next == nil || p.compare(*s.next) < 0 {
+		s.next = &p
+	}
 }
 
 // stall makes the later notifications of an entity wait for one. It returns those in memory
 // that must be written as seen.
 func (l *line) stall(entity string, seq int64) (seen []outcome) {
-	if first, ok := l.stalled[entity]; !ok || seq < first {
-		l.stalled[entity] = seq
+	s := l.stalled[entity]
+	if s == nil {
+		s = &stall{seq: seq}
+		l.stalled[entity] = s
+		if !l.rescan.IsZero() {
+			s.skip(position{}, l.routes[entity].hostport) // what waits isn't known yet
+		}
 	}
+	s.retries = s.retries || s.seq != seq
+	s.seq, s.missing = min(s.seq, seq), false
 	e := l.entities[entity]
 	if e == nil {
 		return nil
@@ -57,6 +90,7 @@ func (l *line) stall(entity string, seq int64) (seen []outcome) {
 			continue
 		}
 		unseen, fresh := m.unseen, l.fresh
+		s.skip(m.position, m.receiver.hostport)
 		l.drop(m)
 		if l.fresh = fresh; unseen {
 			seen = append(seen, l.parkFresh(m))
@@ -70,8 +104,31 @@ func (l *line) stall(entity string, seq int64) (seen []outcome) {
 
 // unstall lets the later notifications of an entity go on.
 func (l *line) unstall(entity string, seq int64) {
-	if l.stalled[entity] == seq && l.order == InOrder {
-		delete(l.stalled, entity)
-		l.again = [2]*position{{}, {due: 1}}
+	s := l.stalled[entity]
+	if s == nil || s.seq != seq {
+		return
+	}
+	delete(l.stalled, entity)
+	if s.next != nil {
+		l.receiver(route{hostport: s.hostport}).skip(*s.next)
+	}
+	if s.retries {
+		l.again[zoneRetry] = &position{due: retriesStart.due}
+	}
+}
+
+// startRetries starts to look for what entities wait for, in a read of all retries.
+func (l *line) startRetries() {
+	for _, s := range l.stalled {
+		s.missing = true
+	}
+}
+
+// endRetries lets entities go on that wait for a notification that is gone.
+func (l *line) endRetries() {
+	for entity, s := range l.stalled {
+		if s.missing && !l.isKnown(s.seq) {
+			l.unstall(entity, s.seq)
+		}
 	}
 }

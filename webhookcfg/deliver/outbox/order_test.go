@@ -3,6 +3,7 @@ package outbox
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,49 @@ func TestOrderAfterAnEarlyClaim(t *testing.T) {
 				}
 				if !slices.Equal(got, []string{"m1", "m2"}) {
 					t.Errorf("they arrived as %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestCostOfOrder: while one notification of ten fails once, the slots stay in use in each order,
+// and the reads are few.
+func TestCostOfOrder(t *testing.T) {
+	for name, order := range map[string]Order{"EachEntity": EachEntity, "InOrder": InOrder, "AnyOrder": AnyOrder} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n, takes = 5000, 50 * time.Millisecond
+				w := newWorld(t)
+				failed := make(map[string]bool)
+				delivered := make(map[int]int) // the last one of each entity
+				w.set("a", "", w.host(1, &peer{takes: takes, respond: func(id string) int {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if strings.HasSuffix(id, "7") && !failed[id] {
+						failed[id] = true
+						return 500
+					}
+					w.delivered++
+					i, _ := strconv.Atoi(id[1:])
+					if i < delivered[i%1000] && order == InOrder {
+						t.Errorf("%s arrived after m%d", id, delivered[i%1000])
+					}
+					delivered[i%1000] = i
+					return 204
+				}}))
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i%1000), fmt.Sprint("m", i))
+				}
+				p := w.run(Options{Order: order, Schedule: deliver.Schedule{5 * time.Second, 5 * time.Second}}, deliver.Options{})
+				defer p.stop()
+				last := w.awaitDelivered(n, time.Hour)
+				share := float64(takes*n*11/10/4) / float64(last)
+				calls := w.db.counted()
+				reads := calls["fresh"] + calls["waiting"]
+				t.Logf("share %.2f, %d reads", share, reads)
+				if share < 0.8 || reads > n/5 {
+					t.Errorf("share of the slots: %.2f, want 0.8; %d reads", share, reads)
 				}
 			})
 		})

@@ -23,6 +23,9 @@ const (
 // the others needn't wait for them.
 const maxReads = 3
 
+// retriesStart is where the second zone starts.
+var retriesStart = position{due: 1}
+
 // read is what to read next from the tables.
 type read struct {
 	fresh bool
@@ -181,9 +184,9 @@ func (l *line) late(now time.Time) (seen []outcome) {
 	return seen
 }
 
-// addWaiting takes in rows that were read from a position. It returns where to read on, or
-// nil if that was the last one that's due.
-func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
+// addWaiting takes in rows that were read from a position. It returns what must be written as
+// seen.
+func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) (seen []outcome) {
 	zone := from.zone()
 	var next *position
 	if len(rows) >= limit {
@@ -209,8 +212,13 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			}
 		}
 	}
+	isAgain := false
 	if a := l.again[zone]; a != nil && from.compare(*a) <= 0 {
+		isAgain = from == *a
 		l.again[zone] = next
+	}
+	if zone == zoneRetry && isAgain && from == retriesStart {
+		l.startRetries()
 	}
 	for _, row := range rows {
 		if l.isKnown(row.seq) {
@@ -218,7 +226,7 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 		}
 		at := l.routes[row.entity]
 		if row.due > 0 && l.order == InOrder {
-			l.stall(row.entity, row.seq)
+			seen = append(seen, l.stall(row.entity, row.seq)...)
 		}
 		if row.left > 0 && !(l.ahead.After(now) && at.since.UnixMicro() > row.since) {
 			l.retry = earliest(l.retry, now.Add(row.left))
@@ -235,9 +243,13 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			r.skip(row.position)
 		}
 	}
+	if zone == zoneRetry && isAgain && next == nil {
+		l.endRetries()
+	}
 	for _, r := range l.receivers {
 		l.settle(r, now)
 	}
+	return seen
 }
 
 // startRead starts to remember what is written while a read is under way. What it returns can
@@ -317,7 +329,7 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 		d.line.fresh = d.line.fresh || news
 		d.mark(seen)
 	default:
-		d.line.addWaiting(rd.from, rows, rd.limit, now)
+		d.mark(d.line.addWaiting(rd.from, rows, rd.limit, now))
 	}
 }
 

@@ -213,6 +213,6 @@ func (l *line) unblock(now time.Time) {
 	}
 	if !l.retry.IsZero() && !l.retry.After(now) {
 		l.retry = time.Time{}
-		l.again[zoneRetry] = &position{due: 1}
+		l.again[zoneRetry] = &position{due: retriesStart.due}
 	}
 }

@@ -112,7 +112,7 @@ func (l *line) readAll() {
 	for _, r := range l.receivers {
 		r.skipped = [2]*position{}
 	}
-	l.again = [2]*position{{}, {due: 1}}
+	l.again = [2]*position{{}, {due: retriesStart.due}}
 }
 
 // release forgets the queued messages of a receiver. They stay in the tables.
