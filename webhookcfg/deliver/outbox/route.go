@@ -67,13 +67,16 @@ func (l *line) route(entity, hostport string, since, now time.Time) {
 	was := l.routes[entity]
 	l.routes[entity] = route{hostport: hostport, since: since, at: now, delay: was.delay}
 	r := l.receivers[was.hostport]
-	if was.until.IsZero() || r == nil {
+	if was.hostport == hostport || r == nil {
 		return
 	}
-	// What waited for this comes before what the receiver gets from here on.
+	// What waits at the former one comes before what is enqueued from here on.
 	for zone, s := range r.skipped {
-		if s != nil {
-			l.receiver(l.routes[entity]).skip(*s)
+		if s == nil {
+			continue
+		}
+		l.receiver(l.routes[entity]).skip(*s)
+		if r.isFailing {
 			r.skipped[zone] = nil
 		}
 	}
