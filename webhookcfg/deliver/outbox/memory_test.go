@@ -89,6 +89,44 @@ func (db *memory) commit(seq int64, client, entity, id string) {
 	db.put(s, stateFresh)
 }
 
+// sendAgain makes some of a client's notifications fresh again, and returns them.
+func (db *memory) sendAgain(client string, isChosen func() bool) (ids []string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, seq := range slices.Sorted(maps.Keys(db.messages)) {
+		m := db.messages[seq]
+		if m.client != client || m.state < stateWaiting || m.state == stateWaiting && m.due.IsZero() || !isChosen() {
+			continue
+		}
+		db.put(m, stateFresh)
+		m.due, m.attempts, m.since = time.Time{}, 0, 0
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
+// erase removes an entity's notifications.
+func (db *memory) erase(client, entity string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for seq, m := range db.messages {
+		if m.client == client && m.entity == entity {
+			delete(db.messages, seq)
+			delete(db.spots[spot{client, m.state}], seq)
+		}
+	}
+}
+
+// ownerOf returns the process that has a client's line.
+func (db *memory) ownerOf(client string) int64 {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if l := db.lines[client]; l != nil {
+		return l.owner
+	}
+	return 0
+}
+
 // session is a process's access to the database. Once it's cut, nothing gets through.
 type session struct {
 	*memory

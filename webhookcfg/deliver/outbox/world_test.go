@@ -37,6 +37,8 @@ type world struct {
 	ok        map[string]int
 	requests  map[string]int // under way, by client and host
 	most      map[string]int
+
+	starts func(n *node, id, address string) // if set, called when a request arrives
 }
 
 // peer is a receiver.
@@ -98,7 +100,7 @@ func (w *world) Resolve(_ context.Context, client, entity string) (webhookcfg.We
 	return w.webhooks[client+"/"], nil
 }
 
-func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (w *world) dial(n *node, address string) (net.Conn, error) {
 	sender, receiver := net.Pipe()
 	go func() {
 		defer receiver.Close()
@@ -116,6 +118,9 @@ func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
 			w.requests[address]++
 			w.most[address] = max(w.most[address], w.requests[address])
 			w.mu.Unlock()
+			if w.starts != nil {
+				w.starts(n, id, address)
+			}
 			status := 204
 			if p.respond != nil {
 				status = p.respond(id)
@@ -140,8 +145,9 @@ func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
 type node struct {
 	box     *Outbox
 	session *session
-	stop    func() // as at a SIGTERM
-	kill    func() // it writes nothing more
+	stop    func()           // as at a SIGTERM
+	kill    func()           // it writes nothing more
+	hang    func(hangs bool) // its calls of the database do, until it ends
 }
 
 type testKeys struct{ key deliver.Key }
@@ -153,8 +159,9 @@ func (k testKeys) Keys(context.Context, deliver.Recipient) ([]deliver.Key, error
 // run starts a process.
 func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 	w.t.Helper()
+	n := &node{session: &session{memory: w.db}}
 	senderOpts.Policy = &egress.Policy{
-		AllowHTTP: true, Dial: w.dial,
+		AllowHTTP: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) { return w.dial(n, address) },
 		LocalAddrs: func(context.Context) ([]netip.Addr, error) { return nil, nil },
 	}
 	sender, err := deliver.New(w.resolver, w.keys, &senderOpts)
@@ -167,7 +174,6 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 	if err := opts.complete(); err != nil {
 		w.t.Fatal(err)
 	}
-	n := &node{session: &session{memory: w.db}}
 	n.box = newOutbox(n.session, sender, opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -179,6 +185,13 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 		sender.CloseIdleConnections()
 	}()
 	n.stop = sync.OnceFunc(func() { cancel(); <-done })
+	n.hang = func(hangs bool) {
+		w.db.mu.Lock()
+		if n.session.hang = nil; hangs {
+			n.session.hang = func(string) bool { return true }
+		}
+		w.db.mu.Unlock()
+	}
 	n.kill = func() {
 		w.db.mu.Lock()
 		n.session.cut = true
