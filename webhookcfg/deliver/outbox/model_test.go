@@ -30,6 +30,7 @@ func TestModel(t *testing.T) {
 
 func history(t *testing.T, seed uint64) {
 	random, flaky := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	faults := rand.New(rand.NewPCG(seed, 3))
 	w := newWorld(t)
 	opts := Options{
 		Schedule: deliver.Schedule{5 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 15 * time.Minute},
@@ -187,7 +188,7 @@ func history(t *testing.T, seed uint64) {
 				w.db.mu.Lock()
 				if p.session.fail = nil; !hangs {
 					p.session.fail = func(string) error {
-						if fails || flaky.IntN(2) == 0 { // with the lock of the database
+						if fails || faults.IntN(2) == 0 { // with the lock of the database
 							return errCut
 						}
 						return nil

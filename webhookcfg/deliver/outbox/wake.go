@@ -15,7 +15,9 @@ const staleness = 15 * time.Second
 // Changed says that a client's webhook was set or unset, or that a receiver works again. What
 // waits for the client is then sent at once, wherever its webhook now leads: pauses end if the
 // webhook was set since, and retries are due. It's one small write, whatever waits, and reaches
-// the process that has the client within a fraction of a second.
+// the process that has the client within a fraction of a second. That process then reads on the
+// side, 512 notifications at a time, all that waits for the client, because any of it may lead
+// elsewhere now.
 //
 // If the sender reads webhooks from a copy, such as one of package cache, the copy must know of the
 // change within 15 seconds (MaxStale). What it learns later is only sent when it's due.
