@@ -47,7 +47,7 @@ type line struct {
 	parking  int       // of the unseen, those that wait to be written as seen
 
 	settled map[int64]bool // written since the read under way started; nil if there's none
-	missed  []*message     // of them, those that were parked: the read didn't find them
+	missed  []*message     // of them, those that were parked: reads perhaps didn't find them
 }
 
 // message is a notification in memory.
@@ -184,8 +184,8 @@ func (l *line) written(outcomes []outcome, now time.Time) {
 		case parked:
 			l.parking--
 			delete(l.held, o.Seq)
-			if l.settled != nil {
-				l.missed = append(l.missed, m)
+			if l.missed = append(l.missed, m); l.settled == nil {
+				l.endRead()
 			}
 		case ended:
 			if o.isSeen() {

@@ -34,7 +34,9 @@ func TestSeenWhileUnderWay(t *testing.T) {
 // TestParkedWhileMarked: a notification that leaves the memory while it's being written as seen
 // is read again, whenever the writing ends.
 func TestParkedWhileMarked(t *testing.T) {
-	for _, whileReading := range []bool{false, true} {
+	const written, read = 1, 2
+	for _, first := range []int{0, written, read} { // what ends first, if it's being read
+		whileReading := first > 0
 		now := time.Now()
 		l := newLine("a", 4, EachEntity)
 		l.known = func(hostport string) deliver.Receiver { return deliver.Receiver{HostPort: hostport, Limit: 4} }
@@ -49,9 +51,14 @@ func TestParkedWhileMarked(t *testing.T) {
 		r.blocked = now.Add(time.Second)
 		l.park(r)
 		if whileReading {
-			l.written(seen, now)
+			if first == written {
+				l.written(seen, now)
+			}
 			l.addWaiting(position{}, nil, page, now) // from before that
 			l.endRead()
+			if first == read {
+				l.written(seen, now)
+			}
 		}
 		now = now.Add(2 * time.Second)
 		l.unblock(now)
