@@ -317,7 +317,7 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 	d.reads = false
 	now := time.Now()
 	switch {
-	case d.stopped:
+	case d.stopped, rd.fresh && d.line.again[zoneFirst] != nil: // others have come first meanwhile
 		d.line.fresh = d.line.fresh || rd.fresh
 	case err != nil:
 		d.process.warn(ctx, "can't read notifications", err)
