@@ -52,7 +52,9 @@ func (h hostFunction) request(p *person) *http.Request {
 }
 
 // failingQueue is a NotificationQueue that only fails.
-type failingQueue struct{ fail func(ctx context.Context) error }
+type failingQueue struct {
+	fail func(ctx context.Context) error
+}
 
 func (q failingQueue) Notifications(ctx context.Context, _ string, _ webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
 	return webhookcfg.NotificationPage{}, q.fail(ctx)
