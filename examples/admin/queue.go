@@ -35,7 +35,7 @@ func (s *session) queue(ctx context.Context, st *opened) (*outbox.Outbox, error)
 	}
 	box, err := st.outbox(cmp.Or(s.queuePrefix, s.prefix))
 	if err == nil {
-		err = box.Check(ctx)
+		_, err = box.Check(ctx)
 	}
 	if s.queuePrefix == "" && errors.Is(err, outbox.ErrNoTables) {
 		return nil, nil

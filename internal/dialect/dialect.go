@@ -18,13 +18,15 @@ type Engine struct {
 	// Now is an expression for the server's time in microseconds. It's the same throughout a
 	// statement.
 	Now string
+
+	advices []Advice
 }
 
 // The engines. MySQL is MariaDB too.
 var (
-	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`}
-	MySQL      = Engine{Name: "MySQL", Now: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`}
-	SQLite     = Engine{Name: "SQLite", Now: `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`}
+	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`, advices: advicesPostgreSQL}
+	MySQL      = Engine{Name: "MySQL", Now: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`, advices: advicesMySQL}
+	SQLite     = Engine{Name: "SQLite", Now: `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`, advices: advicesSQLite}
 )
 
 // Statement is SQL in the syntax of a driver.

@@ -191,8 +191,6 @@ type dialectSpec struct {
 	// changes.
 	standby string
 
-	advices []advice // about settings; @pool is the limit of the pool
-
 	// code returns the server's code for an error, or "" for other errors. codes is the
 	// database's name for them. outcomes says what each code proves.
 	code     func(err error) string

@@ -43,27 +43,9 @@ UPDATE {schema} SET erased = erased + 1 WHERE id = 1 AND NOT EXISTS (SELECT id F
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
 	// Replicas are read-only by convention. Depending on the version, this is a number or a
 	// word.
-	standby: `CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')`,
-	check:   `SELECT version, @@autocommit, {standby} FROM {schema} WHERE id = 1`,
-	unfit:   errors.New("connections without autocommit: leave it on for all of them"),
-	advices: []advice{
-		{
-			`@pool > @@global.max_connections`,
-			"the pool may open more connections than the server accepts: lower SetMaxOpenConns, or raise max_connections",
-		},
-		{
-			`@@global.innodb_flush_log_at_trx_commit <> 1`,
-			"commits don't wait for the disk, so a crash loses acknowledged changes: set innodb_flush_log_at_trx_commit to 1",
-		},
-		{
-			`@@global.log_bin = 0 OR @@global.sync_binlog <> 1`,
-			"without a binary log on disk, a crash can undo a change that others have read: enable log_bin, and set sync_binlog to 1",
-		},
-		{
-			`@@session.innodb_lock_wait_timeout > 5`,
-			"abandoned changes keep sessions of the server for long: set innodb_lock_wait_timeout to 1 in the DSN",
-		},
-	},
+	standby:  `CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')`,
+	check:    `SELECT version, @@autocommit, {standby} FROM {schema} WHERE id = 1`,
+	unfit:    errors.New("connections without autocommit: leave it on for all of them"),
 	code:     mySQLCode,
 	codes:    "error",
 	outcomes: mySQLOutcomes,

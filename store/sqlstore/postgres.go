@@ -62,34 +62,8 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	// A change that's missing here was committed after the last one that was replayed.
 	standby: `pg_is_in_recovery()`,
 	// The sub-select fails if there's no column chg, which the feed needs.
-	check: `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
-	unfit: errOtherDialect,
-	advices: []advice{
-		{
-			`@pool::integer > current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer`,
-			"the pool may open more connections than the server accepts: lower SetMaxOpenConns, or raise max_connections",
-		},
-		{
-			`current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off'`,
-			"the server doesn't wait for the disk, so a crash of the machine can destroy the database: turn fsync and full_page_writes on",
-		},
-		{
-			`current_setting('synchronous_commit') = 'off'`,
-			"commits don't wait for the disk, so a crash loses acknowledged changes: turn synchronous_commit on",
-		},
-		{
-			`current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''`,
-			"commits don't wait for the synchronous standby, so a failover loses acknowledged changes: turn synchronous_commit on",
-		},
-		{
-			`current_setting('transaction_read_only') = 'on'`,
-			"transactions are read-only, so every change fails: connect to the primary, and don't set default_transaction_read_only",
-		},
-		{
-			`current_setting('idle_in_transaction_session_timeout') = '0'`,
-			"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to a few seconds",
-		},
-	},
+	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
+	unfit:    errOtherDialect,
 	code:     postgreSQLCode,
 	codes:    "SQLSTATE",
 	outcomes: postgreSQLOutcomes,

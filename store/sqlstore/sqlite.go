@@ -45,24 +45,6 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	standby:  `false`,
 	check:    `SELECT version, origin <> '', {standby} FROM {schema} WHERE id = 1`,
 	unfit:    errOtherDialect,
-	advices: []advice{
-		{
-			`(SELECT synchronous FROM pragma_synchronous) < 2`,
-			"commits don't wait for the disk, so a power failure loses acknowledged changes: set the pragma synchronous to FULL",
-		},
-		{
-			`(SELECT journal_mode FROM pragma_journal_mode) <> 'wal'`,
-			"reads and changes wait for each other: set the pragma journal_mode to WAL",
-		},
-		{
-			`(SELECT timeout FROM pragma_busy_timeout) = 0`,
-			"calls fail at once while another process writes: set the pragma busy_timeout to 250",
-		},
-		{
-			`(SELECT secure_delete FROM pragma_secure_delete) <> 1`,
-			"the URLs of an erased client stay readable in the file: set the pragma secure_delete to ON",
-		},
-	},
 	code:     sqLiteCode,
 	codes:    "result code",
 	outcomes: sqLiteOutcomes,

@@ -16,7 +16,7 @@ func TestSchema(t *testing.T) {
 			f := newFixture(t, e, nil, nil)
 			f.prefix += "own_"
 			f.box = f.peer(e, f.db, outbox.Options{})
-			if err := f.box.Check(t.Context()); err == nil {
+			if _, err := f.box.Check(t.Context()); err == nil {
 				t.Error("there are tables already")
 			}
 			migrate := func() {
@@ -30,7 +30,7 @@ func TestSchema(t *testing.T) {
 						t.Fatalf("%v: %s", err, statement)
 					}
 				}
-				if err := f.box.Check(t.Context()); err != nil {
+				if _, err := f.box.Check(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -47,6 +47,32 @@ func TestSchema(t *testing.T) {
 	for prefix, want := range map[string]string{"a-b": "prefix", strings.Repeat("a", 100): "prefix"} {
 		if _, err := outbox.Schema(engines[0].dialect, prefix); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
+// TestAdvice: Check warns of the settings that package sqlstore warns of, and on MariaDB of
+// transactions that never end if their process freezes.
+func TestAdvice(t *testing.T) {
+	warnings := func(e engineCase) string {
+		f := newFixture(t, e, nil, nil)
+		all, err := f.box.Check(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", e.name, err)
+		}
+		return strings.Join(all, "\n")
+	}
+	for _, e := range engines {
+		setting := map[string]string{"SQLite": "secure_delete", "PostgreSQL": "idle_in_transaction_session_timeout", "MariaDB": "idle_write_transaction_timeout"}[e.name]
+		if got := warnings(e); strings.Count(got, setting) != 1 {
+			t.Errorf("%s: no warning of %s, or several: %s", e.name, setting, got)
+		}
+		if e.name == "MariaDB" {
+			dsn := e.dsn
+			e.dsn = func(t testing.TB) string { return dsn(t) + "&idle_write_transaction_timeout=4" }
+			if got := warnings(e); strings.Contains(got, setting) {
+				t.Errorf("with the setting: %s", got)
+			}
 		}
 	}
 }

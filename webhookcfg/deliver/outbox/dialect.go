@@ -37,6 +37,8 @@ type engine struct {
 	untilIdle string
 
 	lock string // for a migration
+
+	advices []dialect.Advice // beyond those for all packages
 }
 
 const (

@@ -50,6 +50,7 @@
 // its clients only when the server has ended that transaction. On PostgreSQL the outbox asks the
 // server to do so within four seconds. On MariaDB, set idle_write_transaction_timeout to 4, and on
 // MySQL a short wait_timeout. On SQLite, others wait until the process goes on or is killed.
+// [Outbox.Check] warns of this and of other settings.
 //
 // A notification that's delivered at once makes two versions of its row, and one that waits for
 // longer than a tenth of a second makes three. Each further attempt makes another. PostgreSQL and

@@ -59,9 +59,19 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 	return o.tables.check(ctx)
 }
 
-// Check returns an error if the outbox can't work with the tables: one that wraps
-// [ErrNoTables] or [ErrNewerSchema], or that of the driver.
-func (o *Outbox) Check(ctx context.Context) error { return o.tables.check(ctx) }
+// Check returns a warning for each setting of the database, its connections or their pool that
+// could lose notifications, delay those of a process that dies, or make calls fail under load. Each
+// warning says what to change. They're those of [sqlstore.Store.Check], and on MariaDB one more,
+// for transactions of frozen processes. Call Check after Migrate, and log the warnings.
+//
+// Check returns an error if the outbox can't work with the tables: one that wraps [ErrNoTables] or
+// [ErrNewerSchema], or that of the driver.
+func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
+	if err := o.tables.check(ctx); err != nil {
+		return nil, err
+	}
+	return o.tables.engine.Advise(ctx, o.tables.db, o.tables.engine.advices...)
+}
 
 func (t *tables) migrate(ctx context.Context) error {
 	statements, err := t.engine.schema(t.prefix)
