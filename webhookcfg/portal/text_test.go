@@ -28,10 +28,11 @@ func TestTexts(t *testing.T) {
 		}
 		sources.Write(data)
 	}
-	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done.", "sent.", "again."}
+	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done.", "again."}
+	states, reasons := webhookcfg.NotificationWords()
 	for key, text := range portal.Texts() {
 		prefix, _, _ := strings.Cut(key, ".")
-		isDynamic := false
+		isDynamic := prefix == "sent" && slices.Contains(slices.Concat(states, reasons), strings.TrimPrefix(key, "sent."))
 		for _, d := range dynamic {
 			isDynamic = isDynamic || d == prefix+"."
 		}
@@ -68,6 +69,23 @@ func TestDeliveryWords(t *testing.T) {
 	for key := range texts {
 		if prefix, _, _ := strings.Cut(key, "."); (prefix == "state" || prefix == "reason") && !slices.Contains(want, key) {
 			t.Errorf("%s is the text of an unknown word", key)
+		}
+	}
+}
+
+// TestNotificationWords: each state and reason of a notification has its text, which can be that
+// of the same reason of a delivery.
+func TestNotificationWords(t *testing.T) {
+	texts := portal.Texts()
+	states, reasons := webhookcfg.NotificationWords()
+	for _, state := range states {
+		if texts["sent."+state] == "" {
+			t.Errorf("no text for the state %s", state)
+		}
+	}
+	for _, reason := range reasons {
+		if texts["sent."+reason] == "" && texts["reason."+reason] == "" {
+			t.Errorf("no text for the reason %s", reason)
 		}
 	}
 }
