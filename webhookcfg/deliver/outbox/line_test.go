@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -73,5 +74,29 @@ func TestParkedWhileMarked(t *testing.T) {
 		if !ok || rd.fresh || rd.from.compare(position{seq: 1}) > 0 {
 			t.Errorf("it doesn't read the notification again: %+v", rd)
 		}
+	}
+}
+
+// TestUnpausedWhileTakenIn: one of the fresh notifications that were read ends the pause of their
+// receiver, since its webhook was set after the pause. Those before it keep their place.
+func TestUnpausedWhileTakenIn(t *testing.T) {
+	now := time.Now()
+	l := newLine("a", 4, EachEntity)
+	l.known = func(hostport string) deliver.Receiver {
+		return deliver.Receiver{HostPort: hostport, Limit: 4, PausedUntil: now.Add(time.Minute), Since: now.Add(-time.Hour)}
+	}
+	l.route("e", "example.com:443", now.Add(-time.Hour), now)
+	l.route("set", "example.com:443", now, now)
+	var rows []row
+	for i, entity := range []string{"e", "set", "e"} {
+		rows = append(rows, row{position: position{seq: int64(i + 1)}, entity: entity})
+	}
+	l.addFresh(rows, page, false, now)
+	var started []int64
+	for m := l.next(now); m != nil; m = l.next(now) {
+		started = append(started, m.seq)
+	}
+	if !slices.Equal(started, []int64{1, 2}) {
+		t.Errorf("%v start, want 1 and 2", started)
 	}
 }

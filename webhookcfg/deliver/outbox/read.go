@@ -128,6 +128,9 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 	l.full = more
 	l.stuck = nil
 	for _, row := range rows {
+		l.receiver(l.routes[row.entity]) // what ends its pause lets those before it go on, too
+	}
+	for _, row := range rows {
 		if l.isKnown(row.seq) {
 			continue
 		}
