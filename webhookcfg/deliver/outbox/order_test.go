@@ -58,6 +58,41 @@ func TestOrderAfterAnEarlyClaim(t *testing.T) {
 	}
 }
 
+// TestSentAgainInOrder: while nobody has the client, a notification that waits for a retry is sent
+// again. Those that waited for it go out before what is enqueued since, and don't wait for the
+// time of the retry.
+func TestSentAgainInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.set("a", "", w.host(1, w.responding(10*time.Millisecond, func(at time.Duration) int {
+			if at < time.Second {
+				return 503
+			}
+			return 204
+		})))
+		p := w.run(Options{Order: InOrder, Schedule: deliver.Schedule{time.Hour}}, deliver.Options{})
+		defer p.stop()
+		w.db.enqueue("a", "e", "m1")
+		time.Sleep(2 * time.Second)
+		w.db.enqueue("a", "e", "m2")
+		time.Sleep(18 * time.Second)
+		if p.has("a") {
+			t.Fatal("the client hasn't been given back")
+		}
+		w.db.sendAgain("a", func() bool { return true })
+		time.Sleep(time.Second)
+		w.db.enqueue("a", "e", "m3")
+		time.Sleep(time.Minute)
+		var got []string
+		for _, a := range w.all() {
+			got = append(got, a.id)
+		}
+		if !slices.Equal(got, []string{"m1", "m1", "m2", "m3"}) {
+			t.Errorf("they arrived as %v", got)
+		}
+	})
+}
+
 // TestCostOfOrder: while one notification of ten fails once, the slots stay in use in each order,
 // and the reads are few.
 func TestCostOfOrder(t *testing.T) {

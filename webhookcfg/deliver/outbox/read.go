@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 )
 
@@ -127,6 +128,12 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 	more := len(rows) >= limit
 	l.full = more
 	l.stuck = nil
+	// Those that are old were perhaps sent again while nobody had the line. Then others have waited
+	// for them, which must be found before anything goes out.
+	isAgain := l.order == InOrder && !l.rescan.IsZero() && slices.ContainsFunc(rows, func(r row) bool { return r.age >= hold })
+	if isAgain {
+		l.rescan = now
+	}
 	for _, row := range rows {
 		l.receiver(l.routes[row.entity]) // what ends its pause lets those before it go on, too
 	}
@@ -138,7 +145,7 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 		r := l.receiver(at)
 		m := &message{row: row, receiver: r, unseen: true, taken: now}
 		switch {
-		case l.isStalled(row):
+		case isAgain, l.isStalled(row):
 			seen = append(seen, l.parkFresh(m))
 		case r.takes(row.position, now):
 			l.add(m, r)
