@@ -105,16 +105,21 @@ func (db *memory) sendAgain(client string, isChosen func() bool) (ids []string) 
 	return ids
 }
 
-// erase removes an entity's notifications.
-func (db *memory) erase(client, entity string) {
+// erase removes an entity's notifications. It returns when the last one that waited for a retry
+// was due.
+func (db *memory) erase(client, entity string) (due time.Time) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for seq, m := range db.messages {
 		if m.client == client && m.entity == entity {
 			delete(db.messages, seq)
 			delete(db.spots[spot{client, m.state}], seq)
+			if m.state == stateWaiting && m.due.After(due) {
+				due = m.due
+			}
 		}
 	}
+	return due
 }
 
 // ownerOf returns the process that has a client's line.
