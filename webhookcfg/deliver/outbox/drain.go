@@ -1,9 +1,11 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,11 +85,14 @@ func (d *drain) next(now time.Time) *message {
 	return d.line.next(now)
 }
 
-// mark hands notifications over to be written as seen, with the line locked.
+// mark hands notifications over to be written as seen, with the line locked. They're written in
+// order, as many at a time as the database takes, so if the process is killed meanwhile, the fresh
+// ones are still those that come later.
 func (d *drain) mark(seen []outcome) {
 	if len(seen) == 0 {
 		return
 	}
+	slices.SortFunc(seen, func(a, b outcome) int { return cmp.Compare(a.Seq, b.Seq) })
 	all := make([]pending, len(seen))
 	for i, o := range seen {
 		all[i] = pending{outcome: o, drain: d}

@@ -432,6 +432,13 @@ func (s *session) wake(ctx context.Context, client string) error {
 	return nil
 }
 
+// in returns how many notifications of a client are in a state.
+func (db *memory) in(client string, state int) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return len(db.spots[spot{client, state}])
+}
+
 // waitingNow returns how many notifications haven't ended.
 func (db *memory) waitingNow() (n int) {
 	db.mu.Lock()

@@ -93,6 +93,43 @@ func TestSentAgainInOrder(t *testing.T) {
 	})
 }
 
+// TestOrderAfterAKill: a process is killed when it has just written that some notifications have
+// been seen. The ones before them, which it had in memory, still go out first.
+func TestOrderAfterAKill(t *testing.T) {
+	for name, n := range map[string]int{"more than fit": room + 10, "more than it writes at a time": minSeen + 10} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.set("a", "", w.host(1, &peer{takes: time.Second}))
+				var want, got []string
+				for i := range n {
+					want = append(want, fmt.Sprint("m", i))
+					w.db.enqueue("a", "e", want[i])
+				}
+				p := w.run(Options{}, deliver.Options{})
+				for w.db.in("a", stateWaiting) == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				p.kill()
+				if w.db.in("a", stateFresh) == 0 {
+					t.Fatal("all have been written as seen")
+				}
+				p = w.run(Options{}, deliver.Options{})
+				defer p.stop()
+				w.await(n+1, time.Hour)
+				for _, a := range w.all() {
+					if !slices.Contains(got, a.id) { // the first one arrives twice
+						got = append(got, a.id)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("they arrived as %v", got)
+				}
+			})
+		})
+	}
+}
+
 // TestCostOfOrder: while one notification of ten fails once, the slots stay in use in each order,
 // and the reads are few.
 func TestCostOfOrder(t *testing.T) {

@@ -158,6 +158,10 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 		}
 	}
 	l.fresh = more
+	if len(seen) > 0 {
+		// The next process reads these before fresh ones, so those in memory come first.
+		seen = append(seen, l.late(now.Add(keepUnseen))...)
+	}
 	return seen
 }
 
