@@ -28,6 +28,7 @@ type drain struct {
 	reads    bool      // notifications are being read
 	awake    bool      // it was woken, which isn't written
 	saveAt   time.Time // no pauses are written before
+	woken    time.Time // the last time
 	recheck  time.Time // when to look up the webhooks again after it was woken
 
 	paced, granted bool // the pace's: it waits to start an attempt, or may start one

@@ -35,6 +35,8 @@ type line struct {
 	again    [2]*position
 	rescan   time.Time // when to read all waiting ones again; zero: never
 	retry    time.Time // when the next retry is due; zero: none known
+	rested   time.Time // no wake makes it read all that waits before
+	woken    bool      // it was woken since, and reads all that waits then
 	resume   time.Time // nothing starts before: our side has failed
 	failures int       // of our side in a row, for whichever entity
 	worked   time.Time // when our side last worked
@@ -237,5 +239,8 @@ func (l *line) nextTime(now time.Time) (at time.Time) {
 	consider(l.retry)
 	consider(l.rescan)
 	consider(l.resume)
+	if l.woken {
+		consider(l.rested)
+	}
 	return at
 }

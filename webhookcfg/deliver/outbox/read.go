@@ -261,6 +261,9 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) (
 		l.endRetries()
 	}
 	for _, r := range l.receivers {
+		if l.woken && next != nil && r.skipped[zone] == next && r.held == 0 {
+			r.blocked = l.rested // the line reads all of it then, wherever it leads now
+		}
 		l.settle(r, now)
 	}
 	return seen
@@ -297,7 +300,8 @@ func (d *drain) read(ctx context.Context) {
 	}
 	d.line.startRead()
 	d.reads = true
-	isBehind := d.line.isBehind()
+	goesOn := !rd.fresh && rd.limit == widePage && rd.from.seq > 0 // past what it can't send
+	isBehind := goesOn || d.line.isBehind()
 	d.process.drains.Go(func() {
 		lane := d.process.reading
 		if isBehind {
@@ -315,6 +319,11 @@ func (d *drain) read(ctx context.Context) {
 			}
 			<-lane
 		})
+		if goesOn {
+			d.mu.Lock()
+			d.line.rest(start.Add(took), took)
+			d.mu.Unlock()
+		}
 		if known := d.lookUp(ctx, rows); len(known) < len(rows) {
 			rows, rd.limit = known, len(known) // the others are read again
 		}

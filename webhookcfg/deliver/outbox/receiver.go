@@ -207,6 +207,9 @@ func (l *line) unblock(now time.Time) {
 			l.settle(r, now)
 		}
 	}
+	if l.woken && !now.Before(l.rested) {
+		l.wake(now, staleness)
+	}
 	if !l.rescan.IsZero() && !l.rescan.After(now) {
 		l.rescan = time.Time{}
 		l.readAll()

@@ -67,3 +67,51 @@ func TestChangedWhileDatabaseHangs(t *testing.T) {
 		}
 	})
 }
+
+// TestSetAgainAndAgain: a client sets its webhook every second, to one of two receivers that fail. How
+// much is read then doesn't depend on how much waits, and once one of them works, the next set sends
+// what waits at once.
+func TestSetAgainAndAgain(t *testing.T) {
+	for _, n := range []int{1000, 5000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const sets = 30
+				w := newWorld(t)
+				w.db.takes = 20 * time.Millisecond
+				var isRepaired atomic.Bool
+				w.set("a", "", w.host(1, &peer{takes: 20 * time.Millisecond, respond: func(string) int {
+					if isRepaired.Load() {
+						w.mu.Lock()
+						w.delivered++
+						w.mu.Unlock()
+						return 204
+					}
+					return 503
+				}}))
+				w.host(2, &peer{takes: 20 * time.Millisecond, respond: func(string) int { return 503 }})
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				p := w.run(Options{}, deliver.Options{})
+				defer p.stop()
+				time.Sleep(time.Minute)
+				reads := func() int { calls := w.db.counted(); return calls["fresh"] + calls["waiting"] }
+				before := reads()
+				for i := range sets {
+					w.set("a", "", fmt.Sprint("93.184.0.", 2+(i+1)%2, ":80"))
+					p.box.Changed("a")
+					time.Sleep(time.Second)
+				}
+				perSet := float64(reads()-before) / sets
+				isRepaired.Store(true)
+				w.set("a", "", "93.184.0.2:80")
+				p.box.Changed("a")
+				time.Sleep(time.Second)
+				t.Logf("%.1f reads a set, %d delivered within a second", perSet, w.deliveries())
+				if perSet > 10 || w.deliveries() == 0 {
+					t.Errorf("%.1f reads a set, want 10; %d delivered within a second", perSet, w.deliveries())
+				}
+			})
+		})
+	}
+}
