@@ -223,11 +223,12 @@ func (d *drain) finish(m *message, r deliver.Result) *message {
 	}
 	d.line.works(m.entity, true, now)
 	o, end := p.outcomeOf(client, m, r, now)
-	d.mark(d.line.ended(m, end == nil, now))
+	seen := d.line.ended(m, end == nil, now)
 	if r.Outcome == deliver.Failed || r.Status != 0 {
 		d.line.observe(p.receiver(client, hostport), now)
 	}
 	p.writer.add(pending{outcome: o, drain: d, end: end})
+	d.mark(seen) // after the outcome for which they wait, in case the process is killed in between
 	return d.next(now)
 }
 
