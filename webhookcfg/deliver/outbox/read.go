@@ -8,9 +8,6 @@ import (
 )
 
 const (
-	// room is how many notifications of a receiver a line holds in memory. That's what
-	// receivers of 10 milliseconds get while the next ones are read.
-	room = 64
 	// page is how many notifications a line reads at a time.
 	page = 128
 	// widePage is how many it reads at a time if it looks past what it can't send.
@@ -106,20 +103,6 @@ func (l *line) isHungry(now time.Time) bool {
 
 // isBehind reports whether the client has more to send than it has slots.
 func (l *line) isBehind() bool { return l.unsent > l.perClient || l.full }
-
-// skip records that a message is in the tables only.
-func (r *receiver) skip(p position) {
-	if s := &r.skipped[p.zone()]; *s == nil || p.compare(**s) < 0 {
-		*s = &p
-	}
-}
-
-// takes reports whether the message at a position can come into memory: there's room, and
-// nothing before it stayed in the tables.
-func (r *receiver) takes(p position, now time.Time) bool {
-	s := r.skipped[p.zone()]
-	return r.held < room && !r.blocked.After(now) && (s == nil || p.compare(*s) < 0)
-}
 
 // addFresh takes in fresh rows, whose receivers must be known. It stops at the first one
 // without room, unless past is set: then it returns those that must be written as seen, so

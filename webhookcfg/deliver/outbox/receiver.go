@@ -8,6 +8,10 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
+// room is how many notifications of a receiver a line holds in memory. That's what receivers of
+// 10 milliseconds get while the next ones are read.
+const room = 64
+
 // receiver is a host and port that the client's webhooks lead to, or what an entity waits for
 // after a failure on our side.
 type receiver struct {
@@ -22,6 +26,20 @@ type receiver struct {
 	inTurn   bool
 
 	isFailing bool // it's only for an entity for which our side has failed
+}
+
+// skip records that a message is in the tables only.
+func (r *receiver) skip(p position) {
+	if s := &r.skipped[p.zone()]; *s == nil || p.compare(**s) < 0 {
+		*s = &p
+	}
+}
+
+// takes reports whether the message at a position can come into memory: there's room, and
+// nothing before it stayed in the tables.
+func (r *receiver) takes(p position, now time.Time) bool {
+	s := r.skipped[p.zone()]
+	return r.held < room && !r.blocked.After(now) && (s == nil || p.compare(*s) < 0)
 }
 
 // receiver returns the receiver of a route. It isn't blocked by a pause from before the webhook
