@@ -14,6 +14,7 @@ import (
 
 // TestBacklogUsesAllSlots: a healthy receiver gets a backlog as fast as its slots allow.
 func TestBacklogUsesAllSlots(t *testing.T) {
+	t.Parallel()
 	for _, takes := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
 		for _, n := range []int{1000, sized(3000, 20_000)} {
 			if n > 1000 && testing.Short() {
@@ -47,6 +48,7 @@ func TestBacklogUsesAllSlots(t *testing.T) {
 
 // TestFailuresCostNoSlots: while one attempt in n fails, the others go on as fast as before.
 func TestFailuresCostNoSlots(t *testing.T) {
+	t.Parallel()
 	for _, in := range []int{20, 5} {
 		t.Run(fmt.Sprint("one in ", in), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,6 +89,7 @@ func TestFailuresCostNoSlots(t *testing.T) {
 // TestRepairedAndSetAgain: a client whose receiver failed for a while repairs it and sets its
 // webhook again. What waits then leaves at once, as fast as the slots allow.
 func TestRepairedAndSetAgain(t *testing.T) {
+	t.Parallel()
 	for _, processes := range []int{1, 3} {
 		t.Run(fmt.Sprint(processes, " processes"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,6 +157,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 // TestHangingReceiversDelayNobody: clients with many receivers that hang don't delay other
 // clients, nor their own receivers that respond.
 func TestHangingReceiversDelayNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clients := 100
 		if testing.Short() {
@@ -193,6 +197,7 @@ func TestHangingReceiversDelayNobody(t *testing.T) {
 // TestManyBacklogs: the backlogs of many clients go out side by side, and a new client's
 // notification doesn't wait for them.
 func TestManyBacklogs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clients, each := sized(100, 200), sized(200, 500)
 		if testing.Short() {
@@ -224,6 +229,7 @@ func TestManyBacklogs(t *testing.T) {
 // TestBurstDelaysNobody: a client that enqueues many at once delays neither
 // another client, nor its own other receiver without bound.
 func TestBurstDelaysNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := 20_000
 		if testing.Short() {
@@ -257,6 +263,7 @@ func TestBurstDelaysNobody(t *testing.T) {
 // TestOrder: the notifications of an entity arrive in the order in which they were enqueued,
 // one after another, also if there are more than fit into memory.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3000
 		w := newWorld(t)
@@ -300,6 +307,7 @@ func firstDifference(got, want []string) []string {
 
 // TestOrderAfterATakeover: what a killed process had read goes out before what it hadn't.
 func TestOrderAfterATakeover(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 400
 		w := newWorld(t)
@@ -334,6 +342,7 @@ func TestOrderAfterATakeover(t *testing.T) {
 // TestTurnWhileHanging: a client whose turn is over lets others have it although one of its own
 // requests hangs, and goes on once they're done.
 func TestTurnWhileHanging(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: 50 * time.Millisecond}))

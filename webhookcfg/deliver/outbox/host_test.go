@@ -22,6 +22,7 @@ import (
 // TestPrepareFails: a Prepare that panics or fails ends no process, and costs no attempts. The
 // notification arrives once it works.
 func TestPrepareFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(0, &peer{}))
@@ -50,6 +51,7 @@ func TestPrepareFails(t *testing.T) {
 // TestTooLargeForReceiver: a 413 ends a notification at its first attempt. It's given up, so
 // that it can be sent again, and doesn't hold up the next one.
 func TestTooLargeForReceiver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(0, &peer{respond: func(id string) int {
@@ -75,6 +77,7 @@ func TestTooLargeForReceiver(t *testing.T) {
 
 // TestMaxBody: the queue takes no body that its sender wouldn't send.
 func TestMaxBody(t *testing.T) {
+	t.Parallel()
 	sender, err := deliver.New(newWorld(t), testKeys{deliver.GenerateKey()}, &deliver.Options{Policy: egress.Development(), MaxBody: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +131,7 @@ func (h hangingResolver) Resolve(ctx context.Context, client, entity string) (we
 // TestResolverHangs: clients whose webhooks can't be looked up delay nobody else. What waits for
 // them is sent soon after that works again. While it doesn't, a process can stop.
 func TestResolverHangs(t *testing.T) {
+	t.Parallel()
 	for name, hangs := range map[string]func(calls int32) bool{
 		"always":  func(int32) bool { return true },
 		"attempt": func(calls int32) bool { return calls > 1 }, // of one entity each
@@ -175,6 +179,7 @@ func TestResolverHangs(t *testing.T) {
 // TestGraceOfLookups: a process that is told to stop doesn't wait for a webhook for longer than
 // its grace.
 func TestGraceOfLookups(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.resolver = hangingResolver{w, func(string) bool { return true }}
@@ -192,6 +197,7 @@ func TestGraceOfLookups(t *testing.T) {
 // TestCauseIsLogged: the log says once a minute why webhooks can't be looked up or keys can't be
 // loaded, without the secrets that such an error may quote.
 func TestCauseIsLogged(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("the store is read-only: https://user:secret@example.com/token")
 	for name, fail := range map[string]func(w *world){
 		"store": func(w *world) { w.resolver = failingResolver{cause} },

@@ -11,6 +11,7 @@ import (
 // TestSeenWhileUnderWay: a notification whose attempt ends while it's being written as seen
 // stays in memory until its outcome is written, and its retry isn't forgotten.
 func TestSeenWhileUnderWay(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	l := newLine("a", 4, EachEntity)
 	l.known = func(hostport string) deliver.Receiver { return deliver.Receiver{HostPort: hostport, Limit: 4} }
@@ -35,6 +36,7 @@ func TestSeenWhileUnderWay(t *testing.T) {
 // TestParkedWhileMarked: a notification that leaves the memory while it's being written as seen
 // is read again, whenever the writing ends.
 func TestParkedWhileMarked(t *testing.T) {
+	t.Parallel()
 	const written, read = 1, 2
 	for _, first := range []int{0, written, read} { // what ends first, if it's being read
 		whileReading := first > 0
@@ -80,6 +82,7 @@ func TestParkedWhileMarked(t *testing.T) {
 // TestUnpausedWhileTakenIn: one of the fresh notifications that were read ends the pause of their
 // receiver, since its webhook was set after the pause. Those before it keep their place.
 func TestUnpausedWhileTakenIn(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	l := newLine("a", 4, EachEntity)
 	l.known = func(hostport string) deliver.Receiver {

@@ -21,6 +21,7 @@ var histories = flag.Int("histories", 25, "how many random histories TestModel r
 // had no webhook. An attempt is made by the process that has the client, at the webhook that is
 // in effect, within the limits, and in the order of the entity.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { history(t, uint64(seed)) })

@@ -15,6 +15,7 @@ import (
 // TestOrderAfterAnEarlyClaim: a client is claimed for one receiver's notifications while
 // another one is paused. What waits for that one goes out before what is enqueued meanwhile.
 func TestOrderAfterAnEarlyClaim(t *testing.T) {
+	t.Parallel()
 	for name, order := range map[string]Order{"EachEntity": EachEntity, "InOrder": InOrder} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,6 +63,7 @@ func TestOrderAfterAnEarlyClaim(t *testing.T) {
 // again. Those that waited for it go out before what is enqueued since, and don't wait for the
 // time of the retry.
 func TestSentAgainInOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, w.responding(10*time.Millisecond, func(at time.Duration) int {
@@ -96,6 +98,7 @@ func TestSentAgainInOrder(t *testing.T) {
 // TestOrderAfterAKill: a process is killed when it has just written that some notifications have
 // been seen. The ones before them, which it had in memory, still go out first.
 func TestOrderAfterAKill(t *testing.T) {
+	t.Parallel()
 	for name, n := range map[string]int{"more than fit": room + 10, "more than it writes at a time": minSeen + 10} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,6 +136,7 @@ func TestOrderAfterAKill(t *testing.T) {
 // TestCostOfOrder: while one notification of ten fails once, the slots stay in use in each order,
 // and the reads are few.
 func TestCostOfOrder(t *testing.T) {
+	t.Parallel()
 	for name, order := range map[string]Order{"EachEntity": EachEntity, "InOrder": InOrder, "AnyOrder": AnyOrder} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 // TestPace: lines that are behind start attempts in turn, fewer if the process is late, and
 // none while outcomes can't be written.
 func TestPace(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		isClogged := true
 		p := newPace(func() bool { return isClogged })
@@ -47,6 +48,7 @@ func TestPace(t *testing.T) {
 // TestPaceOfOneLine: the line of a receiver with four slots that takes ten milliseconds never waits,
 // even if the process is always late.
 func TestPaceOfOneLine(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(func() bool { return false })
 		p.rate = minRate
@@ -76,6 +78,7 @@ func (w *world) backlogs(clients, each int) {
 // TestSmallReadsOvertake: a small client's notification doesn't wait while backlogs are read,
 // although each call of the database takes long.
 func TestSmallReadsOvertake(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.db.takes = 20 * time.Millisecond
@@ -96,6 +99,7 @@ func TestSmallReadsOvertake(t *testing.T) {
 
 // TestWriterBoundsBacklogs: backlogs aren't sent faster than outcomes are written.
 func TestWriterBoundsBacklogs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.backlogs(100, 300)
@@ -122,6 +126,7 @@ func TestWriterBoundsBacklogs(t *testing.T) {
 // TestEnqueuedDuringReturn: what is enqueued while a line is being given back needn't wait for the next
 // poll.
 func TestEnqueuedDuringReturn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.run(Options{}, deliver.Options{})
@@ -158,6 +163,7 @@ func TestEnqueuedDuringReturn(t *testing.T) {
 // TestPollsLeaveTime: polls take a ninth of the time at most, also if they take long and always find
 // something, since SQLite's other readers wait meanwhile.
 func TestPollsLeaveTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.db.takes = 50 * time.Millisecond
@@ -176,6 +182,7 @@ func TestPollsLeaveTime(t *testing.T) {
 
 // TestMarksWait: what is only marked as seen waits for outcomes, and then overwrites none.
 func TestMarksWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := newProcess(newOutbox(&session{memory: w.db}, nil, Options{}))
@@ -216,6 +223,7 @@ func TestMarksWait(t *testing.T) {
 // TestPausesAreWrittenTogether: a client with many receivers that fail makes one write of its
 // pauses a second, and not one for each failure.
 func TestPausesAreWrittenTogether(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for h := range 40 {
@@ -237,6 +245,7 @@ func TestPausesAreWrittenTogether(t *testing.T) {
 // TestReturnedLineStartsNothing: once a line is about to be given back, another process may have
 // it, so nothing starts in it.
 func TestReturnedLineStartsNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{}))

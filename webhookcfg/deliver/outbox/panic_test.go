@@ -38,6 +38,7 @@ func (p *panics) Keys(_ context.Context, to deliver.Recipient) ([]deliver.Key, e
 // TestPanics: a function of the host that panics ends no process. Its notification is sent once
 // it panics no more, and the others of the client don't wait.
 func TestPanics(t *testing.T) {
+	t.Parallel()
 	for name, set := range map[string]func(w *world, p *panics, opts *Options, sender *deliver.Options){
 		"Resolver": func(w *world, p *panics, _ *Options, _ *deliver.Options) { p.first = 3; w.resolver = p },
 		"Keys":     func(w *world, p *panics, _ *Options, _ *deliver.Options) { p.first = 2; w.keys = p },
@@ -81,6 +82,7 @@ func TestPanics(t *testing.T) {
 
 // TestOnResultPanicsAlways: what was delivered isn't sent again.
 func TestOnResultPanicsAlways(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: time.Millisecond}))

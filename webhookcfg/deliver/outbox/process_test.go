@@ -15,6 +15,7 @@ import (
 // TestKilled: what a killed process was doing, another one does within five seconds, and only
 // that arrives twice.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, takes = 1000, 20 * time.Millisecond
 		w := newWorld(t)
@@ -46,6 +47,7 @@ func TestKilled(t *testing.T) {
 // TestCutOff: a process that can't reach the database starts nothing once another one may have
 // its clients, and writes nothing when it can reach it again.
 func TestCutOff(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, takes = 2000, 100 * time.Millisecond
 		w := newWorld(t)
@@ -84,6 +86,7 @@ func TestCutOff(t *testing.T) {
 // TestStop: when ctx ends, what is under way completes and is written, and another process
 // goes on at once.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, takes = 200, 2 * time.Second
 		w := newWorld(t)
@@ -111,6 +114,7 @@ func TestStop(t *testing.T) {
 
 // TestDatabaseFails: while calls of the database fail, nothing is lost or sent twice.
 func TestDatabaseFails(t *testing.T) {
+	t.Parallel()
 	for _, call := range []string{"join", "renew", "poll", "claim", "fresh", "waiting", "write", "leave", "wake"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,6 +173,7 @@ func failFirst(w *world) func(id string) int {
 
 // TestIdle: an idle process asks the database at most ten times a second.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.run(Options{}, deliver.Options{})
@@ -191,6 +196,7 @@ func TestIdle(t *testing.T) {
 // TestInOrder: with InOrder, a notification that waits for a retry holds up the later ones of
 // its entity, and no others.
 func TestInOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond, respond: func(id string) int {
@@ -232,6 +238,7 @@ func TestInOrder(t *testing.T) {
 // TestSlowRead: a notification that a read has found, and that is delivered and written down
 // before the read has ended, isn't sent again.
 func TestSlowRead(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300
 		w := newWorld(t)
@@ -255,6 +262,7 @@ func TestSlowRead(t *testing.T) {
 // TestGiveBack: a notification that is enqueued while its line is given back isn't sent by the
 // one who gave it back and by the one who takes it.
 func TestGiveBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: 200 * time.Millisecond}))
@@ -276,6 +284,7 @@ func TestGiveBack(t *testing.T) {
 // TestDatabaseHangs: a call of the database that never returns, for example since a network
 // drops its packets, holds up a process for some seconds only.
 func TestDatabaseHangs(t *testing.T) {
+	t.Parallel()
 	for _, call := range []string{"join", "renew", "poll", "bury", "claim", "fresh", "waiting", "write", "leads", "stats"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -60,6 +60,7 @@ func (w *world) awaitDelivered(n int, within time.Duration) (at time.Duration) {
 // TestRecovery: once a receiver works again, what waited goes out as fast as its slots allow,
 // from the end of the pause on, although nobody sets anything.
 func TestRecovery(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const takes, outage = 50 * time.Millisecond, time.Minute
 		n := sized(3000, 20_000)
@@ -87,6 +88,7 @@ func TestRecovery(t *testing.T) {
 // gets everything soon after. Each attempt is the schedule's: nobody is given up because the
 // receiver seemed to recover again and again.
 func TestFlappingReceiver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const takes, flaps = 50 * time.Millisecond, 9 * time.Minute
 		n := sized(100, 2000)
@@ -130,6 +132,7 @@ func TestFlappingReceiver(t *testing.T) {
 // TestFewClientsHang: thirteen clients with forty hosts each that hang, more requests than they
 // may have, don't delay small clients.
 func TestFewClientsHang(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const clients, hosts, each, small = 13, 40, 20, 200
 		w := newWorld(t)
@@ -170,6 +173,7 @@ func TestFewClientsHang(t *testing.T) {
 // TestDeadReceiver: a large backlog for a receiver that is dead costs one attempt and one look past
 // it for each pause, and delays neither the client's other receiver nor other clients.
 func TestDeadReceiver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := sized(2000, 20_000)
 		w := newWorld(t)
@@ -202,6 +206,7 @@ func TestDeadReceiver(t *testing.T) {
 // TestFirstContact: many clients that get their first notification at once all get it soon, with
 // far fewer turns than clients.
 func TestFirstContact(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clients := sized(1000, 5000)
 		w := newWorld(t)
@@ -225,6 +230,7 @@ func TestFirstContact(t *testing.T) {
 // TestManyHosts: a client with thousands of receivers, a tenth of which hang, gets the others
 // served, and never has more requests under way than it may.
 func TestManyHosts(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hosts := sized(1000, 5000)
 		w := newWorld(t)
@@ -260,6 +266,7 @@ func TestManyHosts(t *testing.T) {
 
 // TestReadsFailForAWhile: once reads work again, the client is given back as always.
 func TestReadsFailForAWhile(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{}))

@@ -61,6 +61,7 @@ func (k *faultyKeys) Keys(ctx context.Context, to deliver.Recipient) ([]deliver.
 // don't wait, and each call that fails is repeated after a while only. Once they work,
 // what waited goes out in order.
 func TestEntityFails(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []int{1, 40} {
 		for _, what := range []string{"Resolver", "hanging Resolver", "Keys"} {
 			if what == "hanging Resolver" && bad > 1 {
@@ -126,6 +127,7 @@ func TestEntityFails(t *testing.T) {
 // TestEverythingFails: a store that fails for all entities is asked a few times a second
 // for each client, and what waits goes out soon after it works again.
 func TestEverythingFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2000
 		w := newWorld(t)

@@ -90,6 +90,7 @@ func (l *lockedBuffer) take() string {
 // TestOverdueIsLogged: while something is overdue, one of the processes logs once a minute who
 // is behind, how much and why. Otherwise nobody logs anything.
 func TestOverdueIsLogged(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.set("well", "", w.host(1, &peer{takes: time.Millisecond}))
@@ -120,6 +121,7 @@ func TestOverdueIsLogged(t *testing.T) {
 }
 
 func TestClientStatsString(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		minute := time.Minute
 		for _, tt := range []struct {

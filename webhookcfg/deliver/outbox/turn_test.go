@@ -13,6 +13,7 @@ import (
 // all get their turns, also if each enqueues more than its receiver takes, whether processes are
 // told of commits or not, and whoever sets a webhook. A small client waits for one round.
 func TestTurns(t *testing.T) {
+	t.Parallel()
 	const clients, seconds = 8, 60
 	for name, during := range map[string]func(box *Outbox, client string){
 		"found": func(*Outbox, string) {},

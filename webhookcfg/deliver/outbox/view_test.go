@@ -12,6 +12,7 @@ import (
 
 // TestStatementsAreFixed: however many clients and entities ask, the lists have a few texts.
 func TestStatementsAreFixed(t *testing.T) {
+	t.Parallel()
 	states, _ := webhookcfg.NotificationWords()
 	tables := &tables{engine: engines[0], prefix: "wh_"}
 	for n := range 100 {
@@ -34,6 +35,7 @@ func TestStatementsAreFixed(t *testing.T) {
 
 // TestNotificationsBadQuery: what isn't a query never reaches the database.
 func TestNotificationsBadQuery(t *testing.T) {
+	t.Parallel()
 	box, err := New(new(sql.DB), sqlstore.SQLite(), nil, nil)
 	if err != nil {
 		t.Fatal(err)

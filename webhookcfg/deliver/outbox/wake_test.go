@@ -13,6 +13,7 @@ import (
 // TestChanged: a client that sets its webhook again gets at once what waits for a retry, and
 // nobody waits for the database meanwhile.
 func TestChanged(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var isRepaired atomic.Bool
@@ -43,6 +44,7 @@ func TestChanged(t *testing.T) {
 // TestChangedWhileDatabaseHangs: nothing is left of Changed half a minute later, however many clients
 // have changed.
 func TestChangedWhileDatabaseHangs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.db.takes = time.Hour
@@ -72,6 +74,7 @@ func TestChangedWhileDatabaseHangs(t *testing.T) {
 // much is read then doesn't depend on how much waits, and once one of them works, the next set sends
 // what waits at once.
 func TestSetAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1000, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
