@@ -7,13 +7,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"example.com/go-webhookcfg/store/sealed"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // print writes a record as JSON or, without -json, a line of text.
@@ -70,65 +66,4 @@ func printable(name string) string {
 // revealing adds the flag that shows whole URLs.
 func revealing(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.urls, "urls", false, "show URLs in full; their paths and queries are secrets")
-}
-
-// webhookRecord is a webhook in JSON.
-type webhookRecord struct {
-	Client string `json:"client"`
-	// Entity is empty for the base.
-	Entity string `json:"entity,omitzero"`
-	Source string `json:"source"`
-	URL    string `json:"url,omitzero"`
-	// Sealed says that the URL is encrypted, and we don't have the keys.
-	Sealed bool       `json:"sealed,omitzero"`
-	Since  *time.Time `json:"since,omitempty"`
-	// Rule says which rule of the policy the URL breaks.
-	Rule string `json:"rule,omitzero"`
-	// Delivery says how deliveries go, and Queue what waits for the client, if that's known.
-	Delivery *deliveryRecord `json:"delivery,omitempty"`
-	Queue    *queueRecord    `json:"queue,omitempty"`
-}
-
-func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhookRecord {
-	r := webhookRecord{Client: client, Entity: entity, Source: hook.Source.String(), URL: hook.URL.String()}
-	if s.urls {
-		r.URL = hook.URL.Reveal()
-	}
-	if r.Sealed = sealed.IsEnvelope(hook.URL); r.Sealed {
-		r.URL = ""
-	}
-	if hook.Source != webhookcfg.SourceNone {
-		since := hook.Since.UTC()
-		r.Since = &since
-	}
-	return r
-}
-
-// String returns the entity, the source, the URL, the time and the rule, if they're set. How
-// deliveries go and what waits is on lines of their own.
-func (r webhookRecord) String() string {
-	words := []string{"all entities:", r.Source}
-	if r.Entity != "" {
-		words[0] = "entity " + printable(r.Entity) + ":"
-	}
-	if r.URL != "" {
-		words = append(words, printable(r.URL))
-	}
-	if r.Sealed {
-		words = append(words, "encrypted")
-	}
-	if r.Since != nil {
-		words = append(words, "since "+r.Since.Format(time.RFC3339Nano))
-	}
-	if r.Rule != "" {
-		words = append(words, "("+r.Rule+")")
-	}
-	lines := []string{strings.Join(words, " ")}
-	if r.Delivery != nil {
-		lines = append(lines, r.Delivery.String())
-	}
-	if r.Queue != nil {
-		lines = append(lines, "queue of "+r.Queue.text)
-	}
-	return strings.Join(lines, "\n")
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"example.com/go-webhookcfg/store/admin"
+	"example.com/go-webhookcfg/store/sealed"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // clientRecord is a client in JSON.
@@ -55,4 +59,65 @@ func show(ctx context.Context, s *session) (int, error) {
 		}
 		return s.print(r, "%v", r)
 	})
+}
+
+// webhookRecord is a webhook in JSON.
+type webhookRecord struct {
+	Client string `json:"client"`
+	// Entity is empty for the base.
+	Entity string `json:"entity,omitzero"`
+	Source string `json:"source"`
+	URL    string `json:"url,omitzero"`
+	// Sealed says that the URL is encrypted, and we don't have the keys.
+	Sealed bool       `json:"sealed,omitzero"`
+	Since  *time.Time `json:"since,omitempty"`
+	// Rule says which rule of the policy the URL breaks.
+	Rule string `json:"rule,omitzero"`
+	// Delivery says how deliveries go, and Queue what waits for the client, if that's known.
+	Delivery *deliveryRecord `json:"delivery,omitempty"`
+	Queue    *queueRecord    `json:"queue,omitempty"`
+}
+
+func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhookRecord {
+	r := webhookRecord{Client: client, Entity: entity, Source: hook.Source.String(), URL: hook.URL.String()}
+	if s.urls {
+		r.URL = hook.URL.Reveal()
+	}
+	if r.Sealed = sealed.IsEnvelope(hook.URL); r.Sealed {
+		r.URL = ""
+	}
+	if hook.Source != webhookcfg.SourceNone {
+		since := hook.Since.UTC()
+		r.Since = &since
+	}
+	return r
+}
+
+// String returns the entity, the source, the URL, the time and the rule, if they're set. How
+// deliveries go and what waits is on lines of their own.
+func (r webhookRecord) String() string {
+	words := []string{"all entities:", r.Source}
+	if r.Entity != "" {
+		words[0] = "entity " + printable(r.Entity) + ":"
+	}
+	if r.URL != "" {
+		words = append(words, printable(r.URL))
+	}
+	if r.Sealed {
+		words = append(words, "encrypted")
+	}
+	if r.Since != nil {
+		words = append(words, "since "+r.Since.Format(time.RFC3339Nano))
+	}
+	if r.Rule != "" {
+		words = append(words, "("+r.Rule+")")
+	}
+	lines := []string{strings.Join(words, " ")}
+	if r.Delivery != nil {
+		lines = append(lines, r.Delivery.String())
+	}
+	if r.Queue != nil {
+		lines = append(lines, "queue of "+r.Queue.text)
+	}
+	return strings.Join(lines, "\n")
 }
