@@ -12,6 +12,9 @@ import (
 )
 
 const (
+	defaultPerClient   = 16
+	defaultPerReceiver = 4
+
 	// maxIdle is how many receivers without attempts we remember, for their failures and
 	// pauses. Beyond that we forget one of the client that has the most. If that receiver
 	// fails, it costs five more attempts.

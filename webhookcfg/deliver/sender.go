@@ -92,11 +92,9 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	defaultTimeout     = 15 * time.Second
-	maxTimeout         = 30 * time.Second
-	defaultPerClient   = 16
-	defaultPerReceiver = 4
-	defaultUserAgent   = "go-webhookcfg"
+	defaultTimeout   = 15 * time.Second
+	maxTimeout       = 30 * time.Second
+	defaultUserAgent = "go-webhookcfg"
 )
 
 func (o *Options) complete() error {
