@@ -172,6 +172,10 @@ func (t *tables) leave(ctx context.Context, me *identity) error {
 	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }
 
+// orphanLines makes the lines of a process due before all others, as if they had been woken, since
+// nobody knows what it was doing.
+const orphanLines = `UPDATE {line} SET owner = 0, due = 0, woken = 1 WHERE owner = @me`
+
 // remove deletes a process and makes its lines due.
 func (t *tables) remove(ctx context.Context, tx *sql.Tx, id int64) error {
 	if _, err := exec(ctx, tx, t.queries.retire, values{"me": id}); err != nil {

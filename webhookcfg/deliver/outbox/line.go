@@ -112,18 +112,9 @@ func (l *line) add(m *message, r *receiver) {
 	if m.unseen {
 		l.unseen++
 	}
-	if l.order != AnyOrder {
-		e := l.entities[m.entity]
-		if e == nil {
-			e = &entity{}
-			l.entities[m.entity] = e
-		}
-		e.messages = append(e.messages, m)
-		if len(e.messages) > 1 {
-			return
-		}
+	if l.joinEntity(m) {
+		l.enqueue(m)
 	}
-	l.enqueue(m)
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -24,6 +24,20 @@ const (
 // others wait for it.
 type entity struct{ messages []*message }
 
+// joinEntity adds a message to those of its entity, and reports whether it waits for none of them.
+func (l *line) joinEntity(m *message) bool {
+	if l.order == AnyOrder {
+		return true
+	}
+	e := l.entities[m.entity]
+	if e == nil {
+		e = &entity{}
+		l.entities[m.entity] = e
+	}
+	e.messages = append(e.messages, m)
+	return len(e.messages) == 1
+}
+
 func (l *line) leaveEntity(m *message) {
 	e := l.entities[m.entity]
 	if e == nil {

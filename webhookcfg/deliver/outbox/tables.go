@@ -78,7 +78,7 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 WHERE id = @me AND beat >= @stored` + spec.untilIdle),
 		retire:    c(`DELETE FROM {process} WHERE id = @me`),
 		unchanged: c(`SELECT id FROM {process} WHERE id = @id AND beat = @beat` + spec.lockRows),
-		orphans:   c(`UPDATE {line} SET owner = 0, due = 0, woken = 1 WHERE owner = @me`),
+		orphans:   c(orphanLines),
 		poll:      c(strings.ReplaceAll(spec.clients, "@state", "0") + pollLines),
 		fresh:     c(`SELECT ` + columns + `client = @client AND state = 0 ORDER BY due, seq LIMIT @limit`),
 		waiting:   c(`SELECT ` + columns + `client = @client AND state = 1 AND ` + spec.from() + ` ORDER BY due, seq LIMIT @limit`),
