@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -73,23 +72,4 @@ func validCredentials(id, secret string) bool {
 // isPlainText reports whether text is valid UTF-8 without ASCII control characters.
 func isPlainText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return c < 0x20 || c == 0x7F })
-}
-
-// shownID returns an unverified id as events can show it, or "" if it contains the secret.
-func shownID(id, secret string) string {
-	const limit = 128
-	shown := strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, id)
-	if secret != "" && (strings.Contains(id, secret) || strings.Contains(shown, secret)) {
-		return ""
-	}
-	for len(shown) > limit {
-		_, size := utf8.DecodeLastRuneInString(shown)
-		shown = shown[:len(shown)-size]
-	}
-	return shown
 }

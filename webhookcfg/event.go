@@ -4,7 +4,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -99,4 +102,23 @@ func (e *Event) attrs() []slog.Attr {
 		add("stack", string(p.stack))
 	}
 	return attrs
+}
+
+// shownID returns an unverified id as events can show it, or "" if it contains the secret.
+func shownID(id, secret string) string {
+	const limit = 128
+	shown := strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, id)
+	if secret != "" && (strings.Contains(id, secret) || strings.Contains(shown, secret)) {
+		return ""
+	}
+	for len(shown) > limit {
+		_, size := utf8.DecodeLastRuneInString(shown)
+		shown = shown[:len(shown)-size]
+	}
+	return shown
 }

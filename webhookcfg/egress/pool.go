@@ -15,12 +15,6 @@ import (
 	"example.com/go-webhookcfg/internal/lru"
 )
 
-// The default limits of idle connections.
-const (
-	defaultMaxIdle        = 1000
-	defaultMaxIdlePerHost = 16
-)
-
 type clientKey struct{}
 
 // ContextWithClient returns a context whose requests are made for a client, an identifier.

@@ -51,6 +51,12 @@ type TransportOptions struct {
 	MaxIdleConnsPerHost int
 }
 
+// The default limits of idle connections.
+const (
+	defaultMaxIdle        = 1000
+	defaultMaxIdlePerHost = 16
+)
+
 func (o *TransportOptions) complete() error {
 	if min(o.MaxIdleConns, o.MaxIdleConnsPerHost) < 0 {
 		return errors.New("egress: negative number in TransportOptions")
