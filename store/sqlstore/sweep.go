@@ -188,3 +188,24 @@ func (s *Store) findObsolete(ctx context.Context, c dirtyClient, limit int) (*ob
 	v["bound"] = bounds[0]
 	return &obsoleteRange{s.queries.purge, v}, nil
 }
+
+// vacantKept is how long the row of a client with nothing set stays, by the server's clock.
+// It's longer than up-to-date readers need to learn of its last change.
+const vacantKept = time.Hour
+
+// sweepVacant deletes the row of a client if it has neither a base nor overrides, and returns
+// how many rows of clients it deleted. If there are overrides, it records that, and no sweep
+// looks at the client again before its next unset.
+func (s *Store) sweepVacant(ctx context.Context, c dirtyClient) (removed int, err error) {
+	v := values{"client": c.id, "mark": c.mark, "chg": c.change}
+	overrides, err := read(ctx, s, s.queries.anyOverride, v, scanOne[int])
+	if err != nil {
+		return 0, err
+	}
+	if len(overrides) > 0 {
+		_, err := s.write(ctx, []statement{s.queries.occupied}, v)
+		return 0, err
+	}
+	n, err := s.write(ctx, s.queries.erase, v)
+	return int(n), err
+}
