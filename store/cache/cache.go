@@ -84,7 +84,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		figures:  &c.figures,
 		clock:    c.clock,
 		maxStale: o.maxStale(),
-		every:    o.maxStale() / 4, // leaves room for a slow response
+		every:    o.pollInterval(),
 		logger:   cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		wanted:   make(chan struct{}, 1),
 		stopped:  make(chan struct{}),

@@ -78,6 +78,9 @@ func (o *Options) readTimeout() time.Duration {
 	return readTimeout
 }
 
+// pollInterval leaves room for a slow response.
+func (o *Options) pollInterval() time.Duration { return o.maxStale() / 4 }
+
 func (o *Options) check() error {
 	switch {
 	case o.MaxStale < 0 || o.StaleIfError < 0 || o.MaxReads < 0 || o.MaxBytes < 0:
