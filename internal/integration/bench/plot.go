@@ -142,7 +142,7 @@ func plotWaits(trials []waitTrial) *plot.Plot {
 		decades = append(decades, plot.Tick{Value: v, Label: grouped(int(v))})
 	}
 	p.X.Min, p.X.Max = 1, decades[len(decades)-1].Value
-	p.Y.Min, p.Y.Max = 0.5, float64(len(trials))+0.5
+	p.Y.Min, p.Y.Max = 0.5, float64(len(trials))+1.25 // room for the legend
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(decades), plot.ConstantTicks(names)
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
