@@ -82,7 +82,7 @@ type replacement struct{ old, new string }
 
 // appendFound appends a replacement for each spelling of the secret in the text.
 func appendFound(found []replacement, text, secret, replaced string) []replacement {
-	if len(secret) < minSecret {
+	if len(secret) < minSecret || len(secret) > len(text) { // no spelling is shorter, and a stranger's can be long
 		return found
 	}
 	quoted := strconv.Quote(secret)

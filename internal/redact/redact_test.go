@@ -193,3 +193,17 @@ func TestFixedIn(t *testing.T) {
 		t.Errorf("got %q of another error", got)
 	}
 }
+
+// TestLongSecrets: a caller's secret, such as a field of a request, can be far longer than the text
+// of an error. Looking for it costs nothing then.
+func TestLongSecrets(t *testing.T) {
+	secret := strings.Repeat("\x80\"", 1<<19)
+	r := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			redact.Text("the session can't be decoded", []string{secret}, "", "")
+		}
+	})
+	if used := r.AllocedBytesPerOp(); used > 1<<10 {
+		t.Errorf("%d bytes", used)
+	}
+}
