@@ -12,17 +12,9 @@ import (
 	"time"
 )
 
-const (
-	// callTimeout is for a call of the database. Locks in the database, and not the time,
-	// keep it from being too late.
-	callTimeout = 15 * time.Second
-
-	// hold is how long a process keeps a line without work. The next notification then needs
-	// no claim.
-	hold = 5 * time.Second
-	// slice is how long a line may be drained while others wait.
-	slice = 5 * time.Second
-)
+// callTimeout is for a call of the database. Locks in the database, and not the time,
+// keep it from being too late.
+const callTimeout = 15 * time.Second
 
 // process is one identity of Run. It ends when its lease is lost.
 type process struct {
@@ -134,29 +126,6 @@ func (o *Outbox) setProcess(p *process) {
 	o.process = p
 }
 
-// warn logs an error. While the database is down, the same things fail many times a second, so
-// it logs each once a minute.
-func (o *Outbox) warn(ctx context.Context, what string, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	if !o.isRepeated(what) {
-		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: "+what, slog.Any("error", err))
-	}
-}
-
-// isRepeated reports whether something was logged within the last minute. If not, it's logged now.
-func (o *Outbox) isRepeated(what string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	if last, ok := o.warned[what]; ok && now.Sub(last) < time.Minute {
-		return true
-	}
-	o.warned[what] = now
-	return false
-}
-
 // wait reports whether the time passed before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	// Timers that are due at once crash the race detector of Go 1.26 in a bubble of
@@ -238,27 +207,4 @@ func (p *process) isStopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopping
-}
-
-func (p *process) isScarce() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.scarce
-}
-
-// hasTurn reports whether a line that has no turn may have one, since nobody else wants it.
-func (p *process) hasTurn() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.stopping && !p.scarce && p.active < p.options.Clients
-}
-
-func (p *process) setActive(isQuiet bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if isQuiet {
-		p.active--
-	} else {
-		p.active++
-	}
 }
