@@ -77,3 +77,16 @@ func pageQuery(query string, entities entitySyntax) (after string, limit int, e 
 	}
 	return after, limit, nil
 }
+
+func (q *request) list(ctx context.Context) *apiError {
+	after, limit, e := pageQuery(q.r.URL.RawQuery, q.h.entities)
+	if e != nil {
+		return e
+	}
+	page, e := q.page(ctx, after, limit)
+	if e != nil {
+		return e
+	}
+	q.result, e = marshal(newPageJSON(q.match.resource.idKey, page))
+	return e
+}

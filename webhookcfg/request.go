@@ -3,10 +3,6 @@ package webhookcfg
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
-
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // request is the state of one request. If no route matches, the request never reaches an
@@ -88,82 +84,4 @@ func (q *request) read(ctx context.Context) *apiError {
 	shown.Delivery = newDeliveryJSON(delivery)
 	q.result, e = marshal(shown)
 	return e
-}
-
-func (q *request) list(ctx context.Context) *apiError {
-	after, limit, e := pageQuery(q.r.URL.RawQuery, q.h.entities)
-	if e != nil {
-		return e
-	}
-	page, e := q.page(ctx, after, limit)
-	if e != nil {
-		return e
-	}
-	q.result, e = marshal(newPageJSON(q.match.resource.idKey, page))
-	return e
-}
-
-// scope reads and checks the scope of a change. For a set it also reads the URL, which is in
-// the same body.
-func (q *request) scope() (Scope, *apiError) {
-	switch {
-	case q.event.Operation == opSet:
-		return q.bodyScope()
-	case q.match.action.form == formEntity:
-		return q.pathScope()
-	default:
-		q.event.Scope = All() // so the event shows it, even if we refuse it
-		return All(), q.checkUnsetAll()
-	}
-}
-
-// bodyScope reads the body of a set.
-func (q *request) bodyScope() (Scope, *apiError) {
-	data, e := readJSON(q.w, q.r, q.h.options.BodyLimit)
-	if e != nil {
-		return Scope{}, e
-	}
-	body, e := decodeSet(data, q.match.resource.idKey)
-	if e != nil {
-		return Scope{}, e
-	}
-	q.url = egress.NewURL(body.url)
-	if body.hasEntity {
-		return q.h.entities.scope(body.entity)
-	}
-	q.event.Scope = All() // so the event shows it, even if we refuse it
-	return All(), q.checkAll()
-}
-
-// pathScope returns the scope of the entity that a path names.
-func (q *request) pathScope() (Scope, *apiError) {
-	id, err := url.PathUnescape(q.match.segment)
-	if err != nil {
-		return Scope{}, invalidRequest(q.h.entities.rule)
-	}
-	// Servers other than net/http reuse a path's memory for their next request, but a store
-	// or an event may keep the identifier.
-	return q.h.entities.scope(strings.Clone(id))
-}
-
-// respond writes the response: an error, or the result.
-func (q *request) respond(e *apiError) {
-	if e == nil {
-		write(q.w, http.StatusOK, q.result, q.scopeField())
-	} else {
-		q.h.newError(e, nil).ServeHTTP(q.w, q.r)
-	}
-}
-
-// scopeField returns the Webhook-Scope field for a change. A client whose identifier got lost
-// can see there that its change reached all entities. It's "" for a read.
-func (q *request) scopeField() string {
-	switch {
-	case q.event.Operation != opSet && q.event.Operation != opUnset:
-		return ""
-	case q.event.Scope.IsAll():
-		return "all"
-	default:
-		return "entity"
-	}
 }

@@ -119,3 +119,25 @@ func marshal(v any) ([]byte, *apiError) {
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
+
+// respond writes the response: an error, or the result.
+func (q *request) respond(e *apiError) {
+	if e == nil {
+		write(q.w, http.StatusOK, q.result, q.scopeField())
+	} else {
+		q.h.newError(e, nil).ServeHTTP(q.w, q.r)
+	}
+}
+
+// scopeField returns the Webhook-Scope field for a change. A client whose identifier got lost
+// can see there that its change reached all entities. It's "" for a read.
+func (q *request) scopeField() string {
+	switch {
+	case q.event.Operation != opSet && q.event.Operation != opUnset:
+		return ""
+	case q.event.Scope.IsAll():
+		return "all"
+	default:
+		return "entity"
+	}
+}

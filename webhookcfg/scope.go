@@ -1,6 +1,12 @@
 package webhookcfg
 
-import "log/slog"
+import (
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
 
 // Scope is the reach of a change: one entity, or all entities of a client. The zero value is
 // invalid, so a missing identifier never means "all" by accident.
@@ -96,4 +102,47 @@ func (q *request) checkUnsetAll() *apiError {
 		return invalidRequest(ruleAllBody)
 	}
 	return nil
+}
+
+// scope reads and checks the scope of a change. For a set it also reads the URL, which is in
+// the same body.
+func (q *request) scope() (Scope, *apiError) {
+	switch {
+	case q.event.Operation == opSet:
+		return q.bodyScope()
+	case q.match.action.form == formEntity:
+		return q.pathScope()
+	default:
+		q.event.Scope = All() // so the event shows it, even if we refuse it
+		return All(), q.checkUnsetAll()
+	}
+}
+
+// bodyScope reads the body of a set.
+func (q *request) bodyScope() (Scope, *apiError) {
+	data, e := readJSON(q.w, q.r, q.h.options.BodyLimit)
+	if e != nil {
+		return Scope{}, e
+	}
+	body, e := decodeSet(data, q.match.resource.idKey)
+	if e != nil {
+		return Scope{}, e
+	}
+	q.url = egress.NewURL(body.url)
+	if body.hasEntity {
+		return q.h.entities.scope(body.entity)
+	}
+	q.event.Scope = All() // so the event shows it, even if we refuse it
+	return All(), q.checkAll()
+}
+
+// pathScope returns the scope of the entity that a path names.
+func (q *request) pathScope() (Scope, *apiError) {
+	id, err := url.PathUnescape(q.match.segment)
+	if err != nil {
+		return Scope{}, invalidRequest(q.h.entities.rule)
+	}
+	// Servers other than net/http reuse a path's memory for their next request, but a store
+	// or an event may keep the identifier.
+	return q.h.entities.scope(strings.Clone(id))
 }
