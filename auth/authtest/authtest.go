@@ -39,7 +39,6 @@
 package authtest
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -81,19 +80,6 @@ type Credential struct {
 	Owner string
 }
 
-// ErrAbsent is wrapped by the error of a case that can't run because your harness lacks
-// something.
-var ErrAbsent = errors.New("authtest: absent from the harness")
-
-// Case is a requirement on a verifier.
-type Case struct {
-	// Name describes the requirement.
-	Name string
-	// Check returns nil if your verifier meets the requirement. Otherwise it returns an
-	// error, which may wrap [ErrAbsent]. Its errors contain no secret.
-	Check func(ctx context.Context, h Harness) error
-}
-
 // Run runs every case as a subtest.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
@@ -110,23 +96,5 @@ func Run(t *testing.T, h Harness) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// Cases returns the cases of the suite. Use it if you don't have a [testing.T].
-func Cases() []Case {
-	return []Case{
-		{"signs in the owner", signsInOwner},
-		{"refuses wrong secrets", refusesWrongSecrets},
-		{"compares whole secrets", comparesWholeSecrets},
-		{"refuses unknown clients", refusesUnknownClients},
-		{"refuses disabled clients and retired secrets", refusesDisabledAndRetired},
-		{"keeps clients apart", keepsClientsApart},
-		{"does the same work for every refusal", costsTheSame},
-		{"errors contain no secret", containsNoSecret},
-		{"gives no wrong verdict after the context has ended", endedContext},
-		{"reports an outage as an outage", outageIsNoRefusal},
-		{"returns soon after the context has ended", returnsSoon},
-		{"is safe for concurrent use", concurrentUse},
 	}
 }

@@ -9,6 +9,37 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
+// Case is a requirement on a verifier.
+type Case struct {
+	// Name describes the requirement.
+	Name string
+	// Check returns nil if your verifier meets the requirement. Otherwise it returns an
+	// error, which may wrap [ErrAbsent]. Its errors contain no secret.
+	Check func(ctx context.Context, h Harness) error
+}
+
+// ErrAbsent is wrapped by the error of a case that can't run because your harness lacks
+// something.
+var ErrAbsent = errors.New("authtest: absent from the harness")
+
+// Cases returns the cases of the suite. Use it if you don't have a [testing.T].
+func Cases() []Case {
+	return []Case{
+		{"signs in the owner", signsInOwner},
+		{"refuses wrong secrets", refusesWrongSecrets},
+		{"compares whole secrets", comparesWholeSecrets},
+		{"refuses unknown clients", refusesUnknownClients},
+		{"refuses disabled clients and retired secrets", refusesDisabledAndRetired},
+		{"keeps clients apart", keepsClientsApart},
+		{"does the same work for every refusal", costsTheSame},
+		{"errors contain no secret", containsNoSecret},
+		{"gives no wrong verdict after the context has ended", endedContext},
+		{"reports an outage as an outage", outageIsNoRefusal},
+		{"returns soon after the context has ended", returnsSoon},
+		{"is safe for concurrent use", concurrentUse},
+	}
+}
+
 func signsInOwner(ctx context.Context, h Harness) error {
 	for i, c := range h.SignsIn {
 		if err := accepts(ctx, h, c); err != nil {
