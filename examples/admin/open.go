@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	_ "modernc.org/sqlite"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+)
+
+// connections limits a pool, and the changes and clients in progress during a copy.
+const connections = 16
+
+// schemes are the kinds of stores.
+var schemes = map[string]func(context.Context, address, openOptions) (*opened, error){
+	"file": openFile, "sqlite": openSQLite, "postgres": openPostgreSQL, "postgresql": openPostgreSQL,
+	"mysql": openMySQL, "etcd": openEtcd,
+}
+
+// openOptions say how to open a store.
+type openOptions struct {
+	logger  *slog.Logger
+	shared  bool
+	migrate bool // create what doesn't exist: a file, a database, tables
+	// bulk is for many changes that need to be durable only together: call flush after them.
+	bulk bool
+}
+
+func (o openOptions) file() *store.FileOptions {
+	return &store.FileOptions{Logger: o.logger, AllowShared: o.shared, CompactRatio: -1}
+}
+
+// opened is a store of any kind, open.
+type opened struct {
+	patient
+	// name says where the store is, without a password.
+	name   string
+	health func(context.Context) error
+	// settings returns warnings. It's nil if there's nothing to check for this kind of store.
+	settings func(context.Context) ([]string, error)
+	// deliveries has the records of deliveries, and outbox returns the queue with this prefix.
+	// Only databases have them.
+	deliveries deliver.HealthStore
+	outbox     func(prefix string) (*outbox.Outbox, error)
+	// flush makes all changes durable. It's nil if each change is durable by itself.
+	flush func(context.Context) error
+	close func() error
+}
+
+// open connects to the store. Close it when you're done.
+func (a address) open(ctx context.Context, o openOptions) (*opened, error) {
+	st, err := schemes[a.scheme](ctx, a, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s store: %w", a.scheme, err)
+	}
+	return st, nil
+}
+
+// probe reads from the store once, so that a command fails before it starts its work.
+func (st *opened) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := st.Resolve(ctx, "?", "?"); err != nil {
+		return fmt.Errorf("%s can't be used: %w", st.name, err)
+	}
+	return nil
+}
+
+func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
+	if !o.migrate {
+		if _, err := os.Lstat(a.place); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
+			return nil, err
+		}
+	}
+	f, err := store.OpenFile(a.place, o.file())
+	if err != nil {
+		return nil, err
+	}
+	return &opened{patient: patient{f}, name: a.place, health: f.Healthy, close: f.Close}, nil
+}
+
+func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) {
+	if o.migrate {
+		// SQLite would create a file that other users can read.
+		file, err := os.OpenFile(a.place, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	path, err := filepath.Abs(a.place)
+	if err != nil {
+		return nil, err
+	}
+	synchronous := "FULL"
+	if o.bulk {
+		// Commits then don't wait for the disk, and a power failure undoes the last ones.
+		synchronous = "NORMAL"
+	}
+	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	db, err := sql.Open("sqlite", dsn.String()+
+		"?mode=rw&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous("+synchronous+")")
+	if err != nil {
+		return nil, err
+	}
+	st, err := openSQL(ctx, db, sqlstore.SQLite(), a, a.place, o)
+	if err != nil {
+		return nil, err
+	}
+	settings := st.settings
+	st.settings = func(ctx context.Context) ([]string, error) {
+		warnings, err := settings(ctx)
+		if info, statErr := os.Stat(path); statErr == nil && runtime.GOOS != "windows" && !o.shared && info.Mode().Perm()&0o077 != 0 {
+			warnings = append(warnings, fmt.Sprintf("other users can open %s (mode %04o), and webhook URLs are credentials: chmod 600 it, and the files %[1]s-wal and %[1]s-shm", a.place, info.Mode().Perm()))
+		}
+		return warnings, err
+	}
+	if o.bulk {
+		st.flush = func(ctx context.Context) error { return checkpoint(ctx, db) }
+	}
+	return st, nil
+}
+
+// checkpoint makes all changes in an SQLite database durable. It waits for readers.
+func checkpoint(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		var isBusy bool
+		var frames, copied int
+		err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&isBusy, &frames, &copied)
+		if err = cmp.Or(err, ctx.Err()); err != nil || !isBusy {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, error) {
+	dsn := a.place
+	if strings.HasPrefix(dsn, "//") {
+		dsn = "postgres:" + dsn
+	}
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("pgx rejects the address; check its syntax (the details could show a password)") // without the cause, which can have a password
+	}
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.PostgreSQL(), a, fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), o)
+}
+
+func openMySQL(ctx context.Context, a address, o openOptions) (*opened, error) {
+	cfg, err := mysql.ParseDSN(a.place)
+	if err != nil {
+		return nil, errors.New("go-sql-driver/mysql rejects the address; check its syntax (the details could show a password)") // without the cause, as above
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	const patience = "innodb_lock_wait_timeout"
+	if cfg.Params == nil {
+		cfg.Params = make(map[string]string)
+	}
+	cfg.Params[patience] = cmp.Or(cfg.Params[patience], "1")
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, errors.New("go-sql-driver/mysql rejects the settings in the address; check those after the question mark")
+	}
+	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL(), a, cfg.Addr+"/"+cfg.DBName, o)
+}
+
+func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, a address, name string, o openOptions) (*opened, error) {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	st, err := sqlstore.New(db, dialect, &sqlstore.Options{Prefix: a.prefix, Logger: o.logger})
+	if err == nil && o.migrate {
+		err = st.Migrate(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
+	}
+	return &opened{
+		patient: patient{st}, name: name, health: st.Healthy, settings: st.Check, close: db.Close, deliveries: st,
+		outbox: func(prefix string) (*outbox.Outbox, error) {
+			return outbox.New(db, dialect, nil, &outbox.Options{Prefix: prefix})
+		},
+	}, nil
+}
+
+func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
+	cfg := clientv3.Config{
+		Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+	}
+	for text := range strings.SplitSeq(a.place, ",") {
+		endpoint, err := url.Parse(text)
+		if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
+			return nil, errors.New("the endpoints of etcd are URLs with http or https, separated by commas; at least one of yours isn't")
+		}
+		if endpoint.User != nil {
+			cfg.Username = endpoint.User.Username()
+			cfg.Password, _ = endpoint.User.Password()
+		}
+		if endpoint.Scheme == "https" {
+			cfg.TLS = new(tls.Config)
+		}
+		cfg.Endpoints = append(cfg.Endpoints, endpoint.Scheme+"://"+endpoint.Host)
+	}
+	name := strings.Join(cfg.Endpoints, ",")
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	st, err := etcdstore.New(client, &etcdstore.Options{Prefix: a.prefix, Logger: o.logger})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &opened{
+		patient: patient{st}, name: name, health: st.Healthy,
+		close: func() error { return errors.Join(st.Close(), client.Close()) },
+	}, nil
+}
