@@ -45,7 +45,7 @@
 //   - internal/dialect: SQL for the databases of sqlstore and outbox, and their prefixes.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs, the file
 //     system that its tests make fail.
-//   - internal/strictjson, bodytimer, singleflight, checkup, rounds, keylock, ratelimit, lru,
+//   - internal/strictjson, bodytimer, singleflight, healthcheck, rounds, keylock, ratelimit, lru,
 //     redact: one mechanism each.
 //   - internal/hostile: receivers that break the rules, to test everything that connects to
 //     them.
@@ -93,12 +93,12 @@
 //	webhookcfg/deliver/delivertest → webhookcfg/deliver, webhookcfg/egress
 //	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
-//	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
+//	store                  → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
 //	store/sealed           → webhookcfg, store/admin, store/cache
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/dialect, internal/keylock, internal/redact, internal/rounds
-//	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/healthcheck, internal/dialect, internal/keylock, internal/redact, internal/rounds
+//	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/rounds
 //	auth/authtest          → webhookcfg, internal/interrupt
@@ -108,7 +108,7 @@
 //	internal/hooktest      → webhookcfg, auth
 //	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store
 //	internal/ratelimit     → internal/lru
-//	internal/checkup       → internal/singleflight
+//	internal/healthcheck   → internal/singleflight
 //
 // Beyond the standard library, the module needs only golang.org/x/sync (in
 // internal/singleflight and store/admin), and go-cmp in tests.

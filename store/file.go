@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/go-webhookcfg/internal/checkup"
+	"example.com/go-webhookcfg/internal/healthcheck"
 	"example.com/go-webhookcfg/internal/oplog"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
@@ -66,10 +66,10 @@ type FileOptions struct {
 //
 // A File is safe for concurrent use.
 type File struct {
-	log     *oplog.Log
-	state   fileState
-	closed  atomic.Bool
-	checkup checkup.Checkup
+	log    *oplog.Log
+	state  fileState
+	closed atomic.Bool
+	health healthcheck.Check
 	// path and options are from OpenFile. The path is absolute.
 	path    string
 	options FileOptions
@@ -195,7 +195,7 @@ func (f *File) Compact(ctx context.Context) error {
 // Healthy checks the free space on Linux, macOS and Windows. It can't see a quota before a
 // change fails.
 func (f *File) Healthy(ctx context.Context) error {
-	return f.checkup.Do(ctx, func(ctx context.Context) error {
+	return f.health.Do(ctx, func(ctx context.Context) error {
 		err := f.log.Healthy(ctx)
 		if err == nil || errors.Is(err, ErrClosed) {
 			return withOp("health", err)

@@ -165,7 +165,7 @@ var created = regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+)`)
 func runsInHost(src source) bool {
 	others := []string{
 		"mounttest", "delivertest", "storetest", "authtest", "hostile", "hooktest", "pathtest", "faultfs", "repotest", "interrupt",
-		"lru", "ratelimit", "singleflight", "keylock", "checkup",
+		"lru", "ratelimit", "singleflight", "keylock", "healthcheck",
 	}
 	return (src.module == "." || src.module == "store/etcdstore") && !src.isExample() && !slices.Contains(others, path.Base(src.dir))
 }
@@ -179,7 +179,7 @@ func canGrow(expr ast.Expr) bool {
 		return canGrow(e.X)
 	case *ast.IndexExpr, *ast.IndexListExpr, *ast.SelectorExpr:
 		name := types.ExprString(expr)
-		for _, kind := range []string{"lru.Map[", "ratelimit.", "singleflight.", "keylock.Locks", "checkup.", "sync.Map", "sync.Pool", "semaphore."} {
+		for _, kind := range []string{"lru.Map[", "ratelimit.", "singleflight.", "keylock.Locks", "healthcheck.", "sync.Map", "sync.Pool", "semaphore."} {
 			if strings.HasPrefix(name, kind) {
 				return true
 			}

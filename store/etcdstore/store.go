@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
-	"example.com/go-webhookcfg/internal/checkup"
+	"example.com/go-webhookcfg/internal/healthcheck"
 	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -88,7 +88,7 @@ type Store struct {
 	barrier time.Duration
 	watch   *watch
 	logger  *slog.Logger
-	health  checkup.Checkup
+	health  healthcheck.Check
 	closed  context.Context
 	close   context.CancelFunc
 	// changing lets one change of each client through at a time. Otherwise, the requests of

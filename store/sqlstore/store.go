@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"example.com/go-webhookcfg/internal/checkup"
+	"example.com/go-webhookcfg/internal/healthcheck"
 	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -49,7 +49,7 @@ type Store struct {
 	migrations []migration
 	logger     *slog.Logger
 	isReady    atomic.Bool // a check of the schema has succeeded
-	health     checkup.Checkup
+	health     healthcheck.Check
 	// changing lets one change of each client through at a time. Otherwise they would all
 	// wait for the client's row in the database, with connections that other clients need.
 	changing  keylock.Locks

@@ -1,5 +1,5 @@
-// Package checkup keeps health checks cheap, no matter how many callers ask for them.
-package checkup
+// Package healthcheck keeps health checks cheap, no matter how many callers ask for them.
+package healthcheck
 
 import (
 	"context"
@@ -16,9 +16,9 @@ const (
 	timeout = 5 * time.Second
 )
 
-// Checkup remembers how healthy a part is. You can use its zero value, and call it
+// Check remembers how healthy a part is. You can use its zero value, and call it
 // concurrently. Don't copy it after its first use.
-type Checkup struct {
+type Check struct {
 	calls singleflight.Group[struct{}]
 	mu    sync.Mutex
 	until time.Time // err is the result until then
@@ -30,7 +30,7 @@ type Checkup struct {
 // at most one starts in a second, and at most one runs at a time. If ctx ends first, Do
 // returns its error. The examination goes on for up to five seconds, so if you give up early,
 // others don't have to examine the part again.
-func (c *Checkup) Do(ctx context.Context, examine func(context.Context) error) error {
+func (c *Check) Do(ctx context.Context, examine func(context.Context) error) error {
 	if err, ok := c.last(); ok {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Checkup) Do(ctx context.Context, examine func(context.Context) error) e
 }
 
 // last returns the result that is still valid.
-func (c *Checkup) last() (err error, ok bool) {
+func (c *Check) last() (err error, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err, time.Now().Before(c.until)

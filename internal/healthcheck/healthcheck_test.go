@@ -1,4 +1,4 @@
-package checkup_test
+package healthcheck_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/go-webhookcfg/internal/checkup"
+	"example.com/go-webhookcfg/internal/healthcheck"
 )
 
 var errSick = errors.New("sick")
@@ -17,7 +17,7 @@ var errSick = errors.New("sick")
 // in a second starts.
 func TestOncePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c checkup.Checkup
+		var c healthcheck.Check
 		var state error
 		examined := 0
 		ask := func() error {
@@ -45,7 +45,7 @@ func TestOncePerSecond(t *testing.T) {
 // ends it nor starts another.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c checkup.Checkup
+		var c healthcheck.Check
 		examined := 0
 		slow := func(context.Context) error { examined++; time.Sleep(3 * time.Second); return errSick }
 		var callers sync.WaitGroup
@@ -75,7 +75,7 @@ func TestOneAtATime(t *testing.T) {
 // error is the result.
 func TestHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c checkup.Checkup
+		var c healthcheck.Check
 		started := time.Now()
 		err := c.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != 5*time.Second {
