@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -138,35 +137,6 @@ func (o *Outbox) ClientStats(ctx context.Context, client string) (ClientStats, e
 		return c, fmt.Errorf("outbox: stats: %w", err)
 	}
 	return c, nil
-}
-
-// reportEvery is how long notifications may be due before it's logged, and how often it is.
-const reportEvery = time.Minute
-
-// reportAll logs who is behind, how much and why, until ctx ends. Of all processes, one does.
-func (p *process) reportAll(ctx context.Context) {
-	for wait(ctx, reportEvery) {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		if leads, err := p.queue.leads(call, p.id); err == nil && leads { // after an error poll fails, too, and logs it
-			s, err := p.Stats(call)
-			p.warn(ctx, "can't look for notifications that are overdue", err)
-			s.report(ctx, p.options.Logger)
-		}
-		cancel()
-	}
-}
-
-// report logs the clients whose notifications are overdue, if there are any.
-func (s Stats) report(ctx context.Context, logger *slog.Logger) {
-	var behind []string
-	for _, c := range s.Clients {
-		if c.Overdue >= reportEvery {
-			behind = append(behind, c.String())
-		}
-	}
-	if len(behind) > 0 {
-		logger.LogAttrs(ctx, slog.LevelWarn, "outbox: notifications are overdue", slog.Int("waiting", s.Waiting), slog.Any("clients", behind))
-	}
 }
 
 const (
