@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -187,3 +188,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, or nil if the description says it all. You can log its text: URLs
 // in it show scheme, host and port only.
 func (e *Error) Unwrap() error { return e.cause }
+
+// wholeSeconds returns a Retry-After that isn't shorter than d.
+func wholeSeconds(d time.Duration) string {
+	seconds := d / time.Second
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return strconv.FormatInt(int64(seconds), 10)
+}

@@ -67,3 +67,39 @@ func (o *operation) recoverReport(ctx context.Context) {
 	p := o.panicked(value)
 	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", p.Error(), "stack", string(p.stack))
 }
+
+// attrs returns the attributes of the log record.
+func (e *Event) attrs() []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("operation", e.Operation),
+		slog.Int("status", e.Status),
+		slog.Duration("duration", e.Duration),
+	}
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	add("code", e.Code)
+	add("description", e.Description)
+	add("client", e.Client)
+	add("credential", e.Credential)
+	add("actor", e.Actor)
+	add("secret_name", e.SecretName)
+	add("presented_id", e.PresentedID)
+	if e.Source.IsValid() {
+		add("source", e.Source.String())
+	}
+	if e.Scope != (Scope{}) {
+		add("scope", e.Scope.String())
+	}
+	add("url", e.URL.String())
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	var p *panicError
+	if errors.As(e.Err, &p) {
+		add("stack", string(p.stack))
+	}
+	return attrs
+}

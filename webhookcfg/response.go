@@ -26,15 +26,6 @@ func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	_, _ = w.Write(body) // an error means that the client disconnected
 }
 
-// wholeSeconds returns a Retry-After that isn't shorter than d.
-func wholeSeconds(d time.Duration) string {
-	seconds := d / time.Second
-	if d%time.Second > 0 {
-		seconds++
-	}
-	return strconv.FormatInt(int64(seconds), 10)
-}
-
 // webhookJSON is a webhook in a response to its owner. It has the whole URL.
 type webhookJSON struct {
 	EndpointID string        `json:"endpoint_id,omitempty"`
