@@ -41,7 +41,7 @@ type operation struct {
 func (o *operation) attempt(ctx context.Context, perform func(context.Context) *apiError) (e *apiError) {
 	defer func() {
 		if value := recover(); value != nil {
-			e = serverError(o.performPanic(value))
+			e = o.panicError(value)
 			o.recordOutcome(e)
 		}
 	}()

@@ -26,19 +26,19 @@ func (e *apiError) isAbort() bool {
 	return ok && p.abort
 }
 
-// performPanic returns a panic of the operation. If the client hasn't signed in yet, it
-// withholds the text, for the reason that verifierError gives.
-func (o *operation) performPanic(value any) *panicError {
+// panicError returns the response to a panic of the operation. If the client hasn't signed in
+// yet, it withholds the text, for the reason that verifierError gives.
+func (o *operation) panicError(value any) *apiError {
 	p := o.panicked(value)
 	if o.event.Client != "" {
-		return p
+		return serverError(p)
 	}
 	p.text = fmt.Sprintf("value of type %T, in the verifier", value)
 	var moved interface{ Stack() []byte } // from the goroutine of a shared check
 	if err, ok := value.(error); ok && errors.As(err, &moved) {
 		p.stack = moved.Stack()
 	}
-	return p
+	return serverError(p)
 }
 
 func (o *operation) panicked(value any) *panicError {
