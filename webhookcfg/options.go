@@ -144,6 +144,8 @@ const (
 	defaultRealm     = "webhooks"
 	defaultTimeout   = 10 * time.Second
 	defaultBodyLimit = 16 << 10
+	// defaultProbeTimeout takes the place of the prober's own default.
+	defaultProbeTimeout = 5 * time.Second
 )
 
 // complete fills in the defaults, and refuses invalid options.

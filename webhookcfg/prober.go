@@ -3,13 +3,9 @@ package webhookcfg
 import (
 	"context"
 	"errors"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
-
-// defaultProbeTimeout is Options.ProbeTimeout, and takes the place of the prober's own default.
-const defaultProbeTimeout = 5 * time.Second
 
 // Prober checks that a webhook can be reached before the handler sets it. It must be safe for
 // concurrent use, and return soon after ctx ends, like a [Store]. By default the handler uses

@@ -57,8 +57,6 @@ type client struct {
 }
 
 const (
-	// pageLimit is the most overrides that a client can have to be held as a whole.
-	pageLimit = 256
 	// rowsPerRead is the number of rows that cost as much as a read. On PostgreSQL, a page of
 	// 256 rows takes about seven times as long as one entity.
 	rowsPerRead = 32

@@ -135,6 +135,9 @@ func (rs *reads) fetch(ctx context.Context, r *read) (*entry, error) {
 	return e, nil
 }
 
+// pageLimit is the most overrides that a client can have to be held as a whole.
+const pageLimit = 256
+
 // readStore reads an entity or a page.
 func (rs *reads) readStore(ctx context.Context, k key) (*entry, error) {
 	if k.entity != "" {

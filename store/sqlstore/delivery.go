@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -13,9 +12,6 @@ import (
 )
 
 var _ deliver.HealthStore = (*Store)(nil)
-
-// deliveryKept is how long a delivery stays after its latest attempt.
-const deliveryKept = 90 * 24 * time.Hour
 
 // The values of the column state.
 const (
@@ -54,12 +50,6 @@ ON CONFLICT (client, entity) DO UPDATE
 SET since = excluded.since, state = excluded.state, reason = excluded.reason, last_success = excluded.last_success,
   last_failure = excluded.last_failure, first_failure = excluded.first_failure, latest = excluded.latest
 WHERE {delivery}.latest <= excluded.latest`
-
-	// expireDeliveries works in all dialects but MySQL. It compares the time twice, because a
-	// row can be saved after the sub-select has read it.
-	expireDeliveries = `
-DELETE FROM {delivery} WHERE latest < @before
-AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
 )
 
 // LoadDelivery returns the record that [Store.SaveDelivery] saved last for the webhook of a
@@ -155,18 +145,4 @@ func scanDelivery(rows *sql.Rows) (r deliver.Record, err error) {
 		LastFailure:  unixTime(failure.Int64),
 		FirstFailure: unixTime(first.Int64),
 	}, nil
-}
-
-// sweepDeliveries deletes up to limit deliveries without an attempt for a long time.
-func (s *Store) sweepDeliveries(ctx context.Context, limit int) (removed int, err error) {
-	before := time.Now().Add(-deliveryKept).UnixMicro()
-	for removed < limit {
-		v := values{"before": before, "limit": min(limit-removed, sweepRows)}
-		n, err := s.execute(ctx, s.queries.expireDeliveries, v)
-		removed += int(n)
-		if err != nil || n == 0 {
-			return removed, err
-		}
-	}
-	return removed, nil
 }

@@ -209,3 +209,26 @@ func (s *Store) sweepVacant(ctx context.Context, c dirtyClient) (removed int, er
 	n, err := s.write(ctx, s.queries.erase, v)
 	return int(n), err
 }
+
+// deliveryKept is how long a delivery stays after its latest attempt.
+const deliveryKept = 90 * 24 * time.Hour
+
+// expireDeliveries works in all dialects but MySQL. It compares the time twice, because a
+// row can be saved after the sub-select has read it.
+const expireDeliveries = `
+DELETE FROM {delivery} WHERE latest < @before
+AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
+
+// sweepDeliveries deletes up to limit deliveries without an attempt for a long time.
+func (s *Store) sweepDeliveries(ctx context.Context, limit int) (removed int, err error) {
+	before := time.Now().Add(-deliveryKept).UnixMicro()
+	for removed < limit {
+		v := values{"before": before, "limit": min(limit-removed, sweepRows)}
+		n, err := s.execute(ctx, s.queries.expireDeliveries, v)
+		removed += int(n)
+		if err != nil || n == 0 {
+			return removed, err
+		}
+	}
+	return removed, nil
+}

@@ -1,12 +1,14 @@
 package deliver
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Outcome is how an attempt ended. [Schedule.Next] tells you what to do with the message
@@ -187,4 +189,16 @@ func (r Result) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("error", r.Err.Error()))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+// noResponse returns the result of a request that failed. A receiver that doesn't respond
+// before the caller's deadline has failed too. Otherwise, a caller with a deadline below
+// Options.Timeout would call it again and again.
+func noResponse(err error) Result {
+	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
+		// The caller cancelled, a function of the policy panicked, or the policy couldn't
+		// check the address or changed its mind.
+		return unavailable(err)
+	}
+	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }

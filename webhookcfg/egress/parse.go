@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -163,13 +162,6 @@ func parsePort(text string) (uint16, error) {
 		return 0, errInvalidPort
 	}
 	return uint16(port), nil
-}
-
-func (p *Policy) checkPort(port uint16) error {
-	if len(p.Ports) > 0 && !slices.Contains(p.Ports, port) {
-		return errPortNotAllowed
-	}
-	return nil
 }
 
 const (

@@ -161,3 +161,10 @@ func (p *Policy) CheckContext(ctx context.Context, rawURL string) error {
 	_, err := p.parse(ctx, rawURL)
 	return err
 }
+
+func (p *Policy) checkPort(port uint16) error {
+	if len(p.Ports) > 0 && !slices.Contains(p.Ports, port) {
+		return errPortNotAllowed
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -240,3 +241,9 @@ func (v *visit) translated(key, english string) string {
 	}
 	return cmp.Or(text, english)
 }
+
+// Second is like Time, with seconds.
+func (*visit) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// Time formats a time so that people can read it in any language.
+func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

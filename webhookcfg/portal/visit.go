@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -90,9 +89,3 @@ func entityLocation(path, id string) string {
 	}
 	return location(path, url.Values{"id": {id}})
 }
-
-// Second is like Time, with seconds.
-func (*visit) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// Time formats a time so that people can read it in any language.
-func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

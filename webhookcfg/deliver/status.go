@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -40,16 +39,4 @@ func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Resul
 	}
 	r.Wait = retryAfter(resp.Header, time.Now(), maxPause)
 	return r
-}
-
-// noResponse returns the result of a request that failed. A receiver that doesn't respond
-// before the caller's deadline has failed too. Otherwise, a caller with a deadline below
-// Options.Timeout would call it again and again.
-func noResponse(err error) Result {
-	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
-		// The caller cancelled, a function of the policy panicked, or the policy couldn't
-		// check the address or changed its mind.
-		return unavailable(err)
-	}
-	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }
