@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 )
 
 // minDead is how many bytes must be superseded before a compaction starts by itself.
@@ -260,4 +261,14 @@ func (l *Log) install(w *rewriter) (loser logFile, err error) {
 	l.compactAt, l.density = 0, w.density
 	l.measure(func(s *Stats) { s.Compactions++ })
 	return loser, nil
+}
+
+// pause waits much longer than a step took, so that few changes coincide with a step. But it
+// has a limit: if steps are slow because every sync is slow, pauses don't help.
+func pause(ctx context.Context, work time.Duration) {
+	const times, longest = 20, 50 * time.Millisecond
+	select {
+	case <-time.After(min(times*work, longest)):
+	case <-ctx.Done():
+	}
 }

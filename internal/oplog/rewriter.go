@@ -94,16 +94,6 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 	return nil
 }
 
-// pause waits much longer than a step took, so that few changes coincide with a step. But it
-// has a limit: if steps are slow because every sync is slow, pauses don't help.
-func pause(ctx context.Context, work time.Duration) {
-	const times, longest = 20, 50 * time.Millisecond
-	select {
-	case <-time.After(min(times*work, longest)):
-	case <-ctx.Done():
-	}
-}
-
 // follow copies the records of file that start between from and to. It reads no further than
 // limit, which must be the end of a record. It returns the end of the last record that it
 // copied.
