@@ -129,18 +129,6 @@ func (nobody) Verify(context.Context, string, string) (webhookcfg.Client, error)
 	return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 }
 
-// confirmClient asks you to type the client's name again.
-func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {
-	client, webhooks := s.args[1], 0
-	for _, err := range admin.Webhooks(ctx, st, client) {
-		if err != nil {
-			return err
-		}
-		webhooks++
-	}
-	return s.confirm([]string{printable(client), client}, "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
-}
-
 func erase(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
 		client := s.args[1]

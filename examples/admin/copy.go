@@ -5,10 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/store/admin"
@@ -148,52 +144,8 @@ func compared(r admin.Report) string {
 	return fmt.Sprintf("compared: %d clients with %d webhooks in %v", r.Clients, r.Webhooks, r.Elapsed.Round(100*time.Millisecond))
 }
 
-// progress shows the progress on the standard error stream, in the words of describe. A
-// terminal has it in one line. Otherwise it's a line every ten seconds.
-func (s *session) progress(describe func(admin.Report) string) func(admin.Report) {
-	if isTerminal(s.screen) {
-		return func(r admin.Report) { fmt.Fprint(s.screen, clearLine+describe(r)) }
-	}
-	var shown time.Duration
-	return func(r admin.Report) {
-		if r.Elapsed-shown >= 10*time.Second {
-			shown = r.Elapsed
-			fmt.Fprintln(s.stderr, describe(r))
-		}
-	}
-}
-
 // clearLine clears a terminal's line.
 const clearLine = "\r\x1b[K"
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // errUnconfirmed is the error of a command that you didn't confirm.
 var errUnconfirmed = errors.New("not confirmed, so nothing was changed")
-
-// confirm shows a warning, and asks you to type a name. You can type it in any of its forms.
-// The first one is in the question.
-func (s *session) confirm(forms []string, warning string, args ...any) error {
-	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + forms[0] + " to confirm: ")
-	if err == nil && !slices.Contains(forms, line) {
-		err = errUnconfirmed
-	}
-	return err
-}
-
-// ask reads a line from the standard input.
-func (s *session) ask(prompt string) (string, error) {
-	fmt.Fprint(s.stderr, prompt)
-	line, err := s.stdin.ReadString('\n')
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return strings.TrimRight(line, "\r\n"), err
-}

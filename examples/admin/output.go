@@ -5,11 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"example.com/go-webhookcfg/store/admin"
 )
 
 // print writes a record as JSON or, without -json, a line of text.
@@ -66,4 +70,28 @@ func printable(name string) string {
 // revealing adds the flag that shows whole URLs.
 func revealing(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.urls, "urls", false, "show URLs in full; their paths and queries are secrets")
+}
+
+// progress shows the progress on the standard error stream, in the words of describe. A
+// terminal has it in one line. Otherwise it's a line every ten seconds.
+func (s *session) progress(describe func(admin.Report) string) func(admin.Report) {
+	if isTerminal(s.screen) {
+		return func(r admin.Report) { fmt.Fprint(s.screen, clearLine+describe(r)) }
+	}
+	var shown time.Duration
+	return func(r admin.Report) {
+		if r.Elapsed-shown >= 10*time.Second {
+			shown = r.Elapsed
+			fmt.Fprintln(s.stderr, describe(r))
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"example.com/go-webhookcfg/store/admin"
+)
+
+// confirm shows a warning, and asks you to type a name. You can type it in any of its forms.
+// The first one is in the question.
+func (s *session) confirm(forms []string, warning string, args ...any) error {
+	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + forms[0] + " to confirm: ")
+	if err == nil && !slices.Contains(forms, line) {
+		err = errUnconfirmed
+	}
+	return err
+}
+
+// ask reads a line from the standard input.
+func (s *session) ask(prompt string) (string, error) {
+	fmt.Fprint(s.stderr, prompt)
+	line, err := s.stdin.ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimRight(line, "\r\n"), err
+}
+
+// confirmClient asks you to type the client's name again.
+func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {
+	client, webhooks := s.args[1], 0
+	for _, err := range admin.Webhooks(ctx, st, client) {
+		if err != nil {
+			return err
+		}
+		webhooks++
+	}
+	return s.confirm([]string{printable(client), client}, "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
+}
