@@ -122,20 +122,6 @@ func (t *tables) extend(ctx context.Context, db conn, me int64, lease time.Durat
 	return err
 }
 
-func (t *tables) join(ctx context.Context, me *identity, lease time.Duration, settings string) error {
-	return t.transaction(ctx, func(tx *sql.Tx) error {
-		v := values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
-		for _, s := range []statement{t.queries.lockJoin, t.queries.join} {
-			if _, err := exec(ctx, tx, s, v); err != nil {
-				return err
-			}
-		}
-		return query(ctx, tx, t.queries.others, v, func(*sql.Rows) error { return errSettings })
-	})
-}
-
-var errSettings = errors.New("outbox: another process with these tables has another Schedule or Order: give both the same Options, or another Prefix")
-
 func (t *tables) renew(ctx context.Context, me *identity, lease time.Duration) error {
 	beat, stored := me.beat()
 	err := t.extend(ctx, t.db, me.id, lease, beat, stored)
@@ -143,8 +129,4 @@ func (t *tables) renew(ctx context.Context, me *identity, lease time.Duration) e
 		me.hasStored(beat)
 	}
 	return err
-}
-
-func (t *tables) leave(ctx context.Context, me *identity) error {
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }

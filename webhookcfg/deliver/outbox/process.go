@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"maps"
@@ -207,4 +208,22 @@ func (p *process) isStopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopping
+}
+
+var errSettings = errors.New("outbox: another process with these tables has another Schedule or Order: give both the same Options, or another Prefix")
+
+func (t *tables) join(ctx context.Context, me *identity, lease time.Duration, settings string) error {
+	return t.transaction(ctx, func(tx *sql.Tx) error {
+		v := values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
+		for _, s := range []statement{t.queries.lockJoin, t.queries.join} {
+			if _, err := exec(ctx, tx, s, v); err != nil {
+				return err
+			}
+		}
+		return query(ctx, tx, t.queries.others, v, func(*sql.Rows) error { return errSettings })
+	})
+}
+
+func (t *tables) leave(ctx context.Context, me *identity) error {
+	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }
