@@ -179,52 +179,6 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 	return hook, err
 }
 
-// List returns a client's base and the overrides whose entities come after the given one,
-// like a GET from the client without an identifier. See [Lister] and [Handler.Read].
-//
-// The limit can be 1 to 1000. For after, you can pass any text without slashes, backslashes
-// and control characters, such as the start of an identifier. If the store can't list, the
-// error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
-func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
-	o := h.newOperation(opList)
-	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
-		switch {
-		case limit < 1 || limit > maxLimit:
-			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
-		case after != "" && !safeSegment(after):
-			return invalidRequest(h.entities.rule)
-		case !h.CanList():
-			return serverError(fmt.Errorf("%w: the store is not a Lister", errors.ErrUnsupported))
-		}
-		page, e = o.page(ctx, after, limit)
-		return e
-	})
-	return page, err
-}
-
-// CanList reports whether the store is a [Lister], so that you can call [Handler.List].
-func (h *Handler) CanList() bool { return h.lister != nil }
-
-// DeliveryStatus returns how the deliveries to a webhook of a client go, like a GET from the
-// client, with the same checks of what [Options.DeliveryStatus] returns. The hook must be in
-// effect for the entity, as from [Handler.Read]. For a base, pass an empty entity. The State
-// is "" if nothing is known, or without that option.
-//
-// It's a part of a read, so you only get an event and a log record if it fails, with the
-// operation "read". For the error, see [Handler.Set].
-func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hook Webhook) (status DeliveryStatus, err error) {
-	o := h.newOperation(opRead)
-	o.failuresOnly = true
-	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
-		if o.event.Scope = Entity(entity); entity == "" {
-			o.event.Scope = All()
-		}
-		status, e = o.delivery(ctx, entity, hook)
-		return e
-	})
-	return status, err
-}
-
 // SignIn returns the client that an id and a secret belong to. Use it for a login form, or
 // for other paths of your service. It asks the verifier like a request does, so you get the
 // same event and log record for a refusal, with the operation "sign_in". For the error, see

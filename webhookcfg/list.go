@@ -2,6 +2,8 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -90,3 +92,29 @@ func (q *request) list(ctx context.Context) *apiError {
 	q.result, e = marshal(newPageJSON(q.match.resource.idKey, page))
 	return e
 }
+
+// List returns a client's base and the overrides whose entities come after the given one,
+// like a GET from the client without an identifier. See [Lister] and [Handler.Read].
+//
+// The limit can be 1 to 1000. For after, you can pass any text without slashes, backslashes
+// and control characters, such as the start of an identifier. If the store can't list, the
+// error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
+func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
+	o := h.newOperation(opList)
+	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
+		switch {
+		case limit < 1 || limit > maxLimit:
+			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
+		case after != "" && !safeSegment(after):
+			return invalidRequest(h.entities.rule)
+		case !h.CanList():
+			return serverError(fmt.Errorf("%w: the store is not a Lister", errors.ErrUnsupported))
+		}
+		page, e = o.page(ctx, after, limit)
+		return e
+	})
+	return page, err
+}
+
+// CanList reports whether the store is a [Lister], so that you can call [Handler.List].
+func (h *Handler) CanList() bool { return h.lister != nil }
