@@ -62,7 +62,7 @@ func ExampleSender_Tester() {
 	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/key", nil))
 	fmt.Println("the page has a key:", strings.Contains(w.Body.String(), "whsec_"))
 	form := strings.NewReader(url.Values{"client": {"acme"}}.Encode())
-	r := httptest.NewRequest(http.MethodPost, "/test", form)
+	r := httptest.NewRequest(http.MethodPost, "/test-all", form)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	pages.ServeHTTP(httptest.NewRecorder(), r)
 	// Output:

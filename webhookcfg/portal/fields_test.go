@@ -104,17 +104,31 @@ func TestFormsOfAll(t *testing.T) {
 	}
 }
 
-// TestTestWithoutIdentifier: an empty identifier never means the default.
-func TestTestWithoutIdentifier(t *testing.T) {
-	f := newFixture(t).hosted()
-	f.portal.Test = func(_ context.Context, _, entity string) (string, error) {
-		t.Errorf("a test of %q", entity)
-		return "", nil
+// TestIncompleteForms: a form that has lost the identifier of what its sender meant does nothing.
+// It never means all.
+func TestIncompleteForms(t *testing.T) {
+	for _, path := range formPaths {
+		for _, field := range formFields(path) {
+			if field != "id" && field != "message" {
+				continue
+			}
+			f, q, tests := complete(t)
+			p := f.hosted().serve(t)
+			p.setCookie("session", "ann")
+			before := contents(t, f.store)
+			for _, isEmpty := range []bool{true, false} {
+				form := filledIn(t, formFields(path))
+				form.Del(field)
+				if isEmpty {
+					form.Set(field, "")
+				}
+				got := p.postRaw(path, form.Encode())
+				if got.status < http.StatusBadRequest || contents(t, f.store) != before || tests.Load() > 0 || len(q.again) > 0 {
+					t.Errorf("%s with %v: %d, %d tests, sent again %q: %s", path, form, got.status, tests.Load(), q.again, got.text)
+				}
+			}
+		}
 	}
-	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
-	p := f.serve(t)
-	p.setCookie("session", "ann")
-	p.post("test", "id", "").expect(t, http.StatusBadRequest, "Type the ID of an entity")
 }
 
 // TestOddFormAtSignIn: a sign-in keeps a form only if the page that asked for it has one with

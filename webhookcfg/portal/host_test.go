@@ -319,7 +319,7 @@ func TestHostReturnsNonsense(t *testing.T) {
 			t.Errorf("want %s in %s", want, records)
 		}
 	}
-	p.post("test", "client", acme).expect(t, http.StatusConflict, "No webhook is set, so no test was sent")
+	p.post("test-all").expect(t, http.StatusConflict, "No webhook is set, so no test was sent")
 }
 
 // TestLoggerPanics: a page doesn't depend on the logger.

@@ -42,7 +42,7 @@ func (v *visit) plan(s webhookcfg.Selection) (err error) {
 
 // IsRepaired reports whether the person has just repaired a webhook.
 func (v *visit) IsRepaired() bool {
-	return slices.Contains([]string{"done.set", "done.all", "done.test"}, v.Done)
+	return slices.Contains([]string{"done.set", "done.all", "done.test", "done.test-all"}, v.Done)
 }
 
 // showMissing finds out how many notifications are missing once the base is repaired. The page of

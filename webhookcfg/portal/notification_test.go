@@ -283,7 +283,7 @@ func TestNextStep(t *testing.T) {
 	const one, all = `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="again?id=e1">`, `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="again-all">`
 	p.post("test", "id", "e1").expect(t, 200, fmt.Sprintf(one, "The test was accepted by your server."))
 	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, fmt.Sprintf(one, "The webhook is set."))
-	p.post("test").expect(t, 200, fmt.Sprintf(all, "The test was accepted by your server."))
+	p.post("test-all").expect(t, 200, fmt.Sprintf(all, "The test was accepted by your server."))
 	p.post("all", "url", otherURL, "confirm", "all").expect(t, 200, fmt.Sprintf(all, "The default is set for all entities."))
 	asked := q.planned
 	p.get("all").expect(t, 200, "!Not delivered")

@@ -80,14 +80,6 @@ func (v *visit) entity() error {
 // entityForm shows the form again that a person sent for an entity.
 func (v *visit) entityForm() error { return v.orOverview((*visit).entity) }
 
-// testForm shows the page from which a person sent a test.
-func (v *visit) testForm() error {
-	if v.AskedID() == "" {
-		return v.all()
-	}
-	return v.entity()
-}
-
 // all shows the base, and how many overrides a change of all would drop.
 func (v *visit) all() error {
 	const atMost = 1000

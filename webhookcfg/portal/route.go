@@ -47,8 +47,12 @@ func routes() map[string]route {
 			post: change((*visit).unset, (*visit).entityForm), form: []string{"client", "again", "id"},
 		},
 		"test": {
-			get: page((*visit).testForm), query: []string{"show", "id"},
-			post: change((*visit).test, (*visit).testForm), form: []string{"client", "again", "id"},
+			get: page((*visit).entityForm), query: []string{"show", "id"},
+			post: change((*visit).test, (*visit).entityForm), form: []string{"client", "again", "id"},
+		},
+		"test-all": {
+			get: page((*visit).all), query: []string{"show"},
+			post: change((*visit).testAll, (*visit).all), form: []string{"client", "again"},
 		},
 		"all": {
 			get: page((*visit).all), query: []string{"show"},
@@ -161,7 +165,7 @@ func change(make, form func(*visit) error) func(*visit) error {
 		}
 		if err != nil {
 			e, ok := errors.AsType[*webhookcfg.Error](err)
-			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Path != "test"
+			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Path != "test" && v.Path != "test-all"
 			v.fail(err)
 			return page(form)(v)
 		}

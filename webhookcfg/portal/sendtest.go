@@ -10,20 +10,30 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// test sends a test to the webhook in effect for an entity, or to the base.
+// test sends a test to the webhook in effect for an entity.
 func (v *visit) test() error {
-	if v.Options.Test == nil {
-		return notFound
-	}
-	id := v.Typed("id")
-	if id == "" && v.form.Has("id") {
-		return problem{status: http.StatusBadRequest, key: "error.no_id"}
-	}
-	hook, err := v.tested(id)
+	scope, err := v.entityScope()
 	if err != nil {
 		return err
 	}
-	return v.hostTest("Options.Test", hook.URL, func() (string, error) { return v.Options.Test(v.ctx, v.Client, id) })
+	return v.testFor(scope)
+}
+
+// testAll sends a test to the base. It changes no webhook, so OneOnly doesn't refuse it.
+func (v *visit) testAll() error { return v.testFor(webhookcfg.All()) }
+
+func (v *visit) testFor(scope webhookcfg.Scope) error {
+	if v.Options.Test == nil {
+		return notFound
+	}
+	hook, err := v.webhook(scope.Entity()) // which checks that the client can see it
+	if err != nil {
+		return err
+	}
+	if hook.URL.IsZero() {
+		return problem{status: http.StatusConflict, key: "error.no_webhook"}
+	}
+	return v.hostTest("Options.Test", hook.URL, func() (string, error) { return v.Options.Test(v.ctx, v.Client, scope.Entity()) })
 }
 
 // try checks and probes a URL that isn't set, and sends a test to it.
@@ -79,19 +89,4 @@ func (v *visit) hostTest(function string, url egress.URL, call func() (reason st
 		return problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}
 	}
 	return nil
-}
-
-// tested returns the webhook that a test would reach, if the client can see it.
-func (v *visit) tested(id string) (hook webhookcfg.Webhook, err error) {
-	if id != "" {
-		hook, err = v.handler.Read(v.ctx, v.Client, id)
-	} else {
-		var page webhookcfg.Page
-		page, err = v.handler.List(v.ctx, v.Client, "", 1)
-		hook = page.Base
-	}
-	if err == nil && hook.URL.IsZero() {
-		err = problem{status: http.StatusConflict, key: "error.no_webhook"}
-	}
-	return hook, err
 }

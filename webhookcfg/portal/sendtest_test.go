@@ -47,7 +47,7 @@ func TestTest(t *testing.T) {
 			for _, path := range []string{"", "all", "entity?id=e1"} {
 				p.get(path).expect(t, http.StatusOK, "Send a test", "Repair your server, then send a test", "!set the webhook again")
 			}
-			for _, page := range []shown{p.post("test", "id", "e1"), p.post("test")} {
+			for _, page := range []shown{p.post("test", "id", "e1"), p.post("test-all")} {
 				page.text = html.UnescapeString(page.plain())
 				page.expect(t, tt.status, tt.want)
 			}

@@ -186,6 +186,7 @@ var texts = map[string]string{
 	"done.all":       "The default is set for all entities.",
 	"done.unset-all": "Everything is removed.",
 	"done.test":      "The test was accepted by your server.",
+	"done.test-all":  "The test was accepted by your server.",
 	"done.sign-in":   "You're signed in again. What you typed is still here: check it, and send it again.",
 
 	"session.none":    "You're not signed in. Sign in to go on.",
