@@ -406,3 +406,22 @@ func TestSignInKeepsForm(t *testing.T) {
 		p.postRaw(path, sent.Encode()).expect(t, http.StatusOK, `class="notice good"`)
 	}
 }
+
+// TestSecretAsIdentifier: a form with the secret in the place of an identifier is refused whole.
+// What is left of it could mean something else than its sender did, so nobody is asked to send it
+// again.
+func TestSecretAsIdentifier(t *testing.T) {
+	for _, path := range formPaths {
+		if !slices.Contains(formFields(path), "id") {
+			continue
+		}
+		p := newFixture(t).serve(t)
+		form := filledIn(t, formFields(path))
+		form.Set("id", secret)
+		refused := p.signInAt(p.postRaw(path, form.Encode()), secret)
+		p.signIn()
+		for _, page := range []shown{refused, p.postRaw(path, form.Encode())} {
+			page.expect(t, http.StatusBadRequest, "that&#39;s your secret", "!"+secret, "!"+otherURL, "!Send it again", "!comes back after you sign in", `!name="again"`)
+		}
+	}
+}
