@@ -78,7 +78,7 @@ func Example_notifications() {
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	fmt.Println("something is wrong:", strings.Contains(w.Body.String(), `<a href="again-all">Send all again</a>`))
-	form := url.Values{"client": {"acme"}}
+	form := url.Values{"client": {"acme"}, "since": {"any"}}
 	r := httptest.NewRequest(http.MethodPost, "/again-all", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	pages.ServeHTTP(httptest.NewRecorder(), r)

@@ -104,13 +104,13 @@ func TestFormsOfAll(t *testing.T) {
 	}
 }
 
-// TestIncompleteForms: a form that has lost the identifier of what its sender meant does nothing.
-// It never means all.
+// TestIncompleteForms: a form that has lost a field, or the text in one, does nothing. In particular,
+// it never means all entities, or any time.
 func TestIncompleteForms(t *testing.T) {
 	for _, path := range formPaths {
 		for _, field := range formFields(path) {
-			if field != "id" && field != "message" {
-				continue
+			if path == "try-all" && field == "confirm" {
+				continue // which is for the change after it
 			}
 			f, q, tests := complete(t)
 			p := f.hosted().serve(t)

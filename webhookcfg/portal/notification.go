@@ -181,17 +181,27 @@ func missing(err error) error {
 var noNotification = problem{status: http.StatusNotFound, key: "error.no_notification"}
 
 // periods are how far back a person can send notifications again.
-var periods = map[string]time.Duration{"": 0, "hour": time.Hour, "day": 24 * time.Hour}
+var periods = map[string]time.Duration{anyTime: 0, "hour": time.Hour, "day": 24 * time.Hour}
+
+const anyTime = "any"
 
 // Periods returns the keys of the periods in order, the longest first.
-func (*visit) Periods() []string { return []string{"", "day", "hour"} }
+func (*visit) Periods() []string { return []string{anyTime, "day", "hour"} }
 
-// selection returns what the form or the address selects.
+// selection returns what the form or the address selects. An address that names no period means
+// all of them. A form that names none has lost it.
 func (v *visit) selection(scope webhookcfg.Scope) (s webhookcfg.Selection, err error) {
-	v.Since = v.asked("since")
+	odd := problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	v.Since = v.query.Get("since")
+	switch {
+	case v.form != nil:
+		v.Since, odd = v.Typed("since"), oddForm
+	case !v.query.Has("since"):
+		v.Since = anyTime
+	}
 	period, ok := periods[v.Since]
 	if !ok {
-		return s, problem{status: http.StatusBadRequest, key: "error.odd_address"}
+		return s, odd
 	}
 	if s.Scope = scope; period > 0 {
 		s.Since = time.Now().Add(-period)

@@ -149,7 +149,7 @@ func TestNotifications(t *testing.T) {
 	}
 	for path, status := range map[string]int{
 		"notifications?state=Waiting": 400, "notifications?after=x": 400, "notifications?id=e*": 400, "notifications?message=msg_00": 400,
-		"notifications?state=waiting&state=dropped": 400, "again?id=e1&since=year": 400, "again": 400, "again-all?id=e1": 400,
+		"notifications?state=waiting&state=dropped": 400, "again?id=e1&since=year": 400, "again-all?since=": 400, "again": 400, "again-all?id=e1": 400,
 		"notifications?id=": 400, "notifications?id=&state=waiting": 400, "key?id=": 400, "sample?id=": 400, "test?id=": 400,
 	} {
 		if got := p.get(path); got.status != status {
@@ -180,7 +180,7 @@ func TestSendAgain(t *testing.T) {
 	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
 	q.plan = webhookcfg.SendAgainPlan{Count: 312}
 	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="again-all"`)
-	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `since=hour`)
+	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
 	last := &q.plan.Last
 	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Selection: webhookcfg.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
 	p.get("again-all?since=day").expect(t, 200, "At least 1000 notifications", "All entities</strong><br>", "500 so far", `name="since" value="day"`)
@@ -192,7 +192,7 @@ func TestSendAgain(t *testing.T) {
 	last.Ended = made
 	p.get("again?id=e1").expect(t, 200, `<strong dir="auto">e2</strong>`, "500 were sent again")
 	p.get("").expect(t, 200, "!e2</strong>")
-	p.post("again", "id", "e1").expect(t, 200, "They are being sent again.")
+	p.post("again", "id", "e1", "since", "any").expect(t, 200, "They are being sent again.")
 	p.post("again", "id", "e1", "since", "hour").expect(t, 200, "They are being sent again.")
 	p.post("again-all", "since", "day").expect(t, 200, "They are being sent again.")
 	if want := []string{acme + " msg_02 invalid", acme + " entity e1", acme + " entity e1 of 1h0m0s", acme + " all of 24h0m0s"}; !slices.Equal(q.again, want) {
@@ -205,12 +205,12 @@ func TestSendAgain(t *testing.T) {
 		fields []string
 		status int
 	}{
-		{"again", nil, 400},
-		{"again", []string{"id", ""}, 400},
-		{"again", []string{"id", "e*"}, 400},
-		{"again-all", []string{"id", "e1"}, 400},
+		{"again", []string{"since", "any"}, 400},
+		{"again", []string{"since", "any", "id", ""}, 400},
+		{"again", []string{"since", "any", "id", "e*"}, 400},
+		{"again-all", []string{"since", "any", "id", "e1"}, 400},
 		{"again-all", []string{"since", "year"}, 400},
-		{"again?id=e1", nil, 400},
+		{"again?id=e1", []string{"since", "any"}, 400},
 		{"again", []string{"id", "e1", "client", "other"}, 409},
 		{"again-all", []string{"client", "other"}, 409},
 		{"send-again", []string{"message", "msg_02", "client", "other"}, 409},
@@ -219,13 +219,13 @@ func TestSendAgain(t *testing.T) {
 			t.Errorf("%s %q: got %d, want %d", refused.path, refused.fields, got.status, refused.status)
 		}
 	}
-	r := p.request("POST", "again-all")
+	r := p.request("POST", "again-all", "since", "any")
 	r.Header.Set("Origin", "https://evil.example.com")
 	p.do(r).expect(t, 403, "another site")
 	q.err = waitError(90 * time.Second)
-	p.post("again-all").expect(t, 429, "Notifications were sent again a moment ago", "90 s")
+	p.post("again-all", "since", "any").expect(t, 429, "Notifications were sent again a moment ago", "90 s")
 	q.err = errBroken
-	p.post("again", "id", "e1").expect(t, 503, "!sent again.")
+	p.post("again", "id", "e1", "since", "any").expect(t, 503, "!sent again.")
 	p.get("").expect(t, 200, "We can&#39;t show notifications right now", "Default")
 	p.get("entity?id=e1").expect(t, 200, "We can&#39;t show notifications right now", "Change")
 	if len(q.again) > 0 {
@@ -347,8 +347,8 @@ func TestSendAgainAsFromGo(t *testing.T) {
 			s      webhookcfg.Selection
 		}{
 			{"send-again", []string{"message", id}, webhookcfg.Selection{ID: id}},
-			{"again", []string{"id", id}, webhookcfg.Selection{Scope: webhookcfg.Entity(id)}},
-			{"again-all", nil, webhookcfg.Selection{Scope: webhookcfg.All()}},
+			{"again", []string{"id", id, "since", "any"}, webhookcfg.Selection{Scope: webhookcfg.Entity(id)}},
+			{"again-all", []string{"since", "any"}, webhookcfg.Selection{Scope: webhookcfg.All()}},
 		} {
 			f, byPage := withQueue(t)
 			p := f.serve(t)

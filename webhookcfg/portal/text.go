@@ -206,7 +206,7 @@ var texts = map[string]string{
 	"error.secret":                  "Nothing was changed, and nothing was kept: that's your secret, and not the ID of an entity. Type the ID.",
 	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",
 	"error.other_client":            "Nothing was changed: this form was made for another client than the one that you're signed in for now. Check everything, and send it again if it's meant for this client.",
-	"error.odd_form":                "This form isn't one of ours, so nothing was changed: it has a field too many, or the same field twice. Go to the webhooks, and use the form there.",
+	"error.odd_form":                "This form isn't one of ours, so nothing was changed: it has a field too many or too few, or the same field twice. Go to the webhooks, and use the form there.",
 	"error.odd_address":             "The address of this page has a part that belongs to another page, or the same part twice. Go to the webhooks.",
 	"error.cross_origin":            "This form was sent from another site, so nothing was changed. Open the page here, and try again.",
 	"error.invalid_request":         "That isn't possible as it was typed. Correct it, and try again.",
