@@ -82,7 +82,8 @@ type Options struct {
 	SignIn *SignIn
 
 	// OneOnly hides and refuses changes of all entities. It's always on if the handler has
-	// [webhookcfg.AllScopeRefused].
+	// [webhookcfg.AllScopeRefused]. People can still test the default, and send notifications of
+	// all entities again after an outage, because neither changes a webhook.
 	OneOnly bool
 
 	// Test sends a test notification to the webhook in effect for an entity, or for the base

@@ -19,7 +19,7 @@ func (v *visit) test() error {
 	return v.testFor(scope)
 }
 
-// testAll sends a test to the base. It changes no webhook, so OneOnly doesn't refuse it.
+// testAll sends a test to the base.
 func (v *visit) testAll() error { return v.testFor(webhookcfg.All()) }
 
 func (v *visit) testFor(scope webhookcfg.Scope) error {
