@@ -44,15 +44,24 @@ func (v *visit) panicked(where string, value any) error {
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
+// minCookie is the length of the shortest cookie to look for. The token of a session is longer, and
+// a person could choose shorter ones to hide words of the reason.
+const minCookie = 16
+
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
 func (v *visit) redacted(text string, url egress.URL) string {
 	authorization := v.r.Header.Get("Authorization")
 	_, token, _ := strings.Cut(authorization, " ")
 	_, password, _ := v.r.BasicAuth()
-	secrets := []string{authorization, strings.TrimSpace(token), password, v.r.Header.Get("Cookie")}
+	secrets, cookies := []string{authorization, strings.TrimSpace(token), password}, []string{v.r.Header.Get("Cookie")}
 	for _, cookie := range v.r.Cookies() {
-		secrets = append(secrets, cookie.Value)
+		cookies = append(cookies, cookie.Value)
+	}
+	for _, cookie := range cookies {
+		if len(cookie) >= minCookie {
+			secrets = append(secrets, cookie)
+		}
 	}
 	return redact.URLs(redact.Text(text, secrets, url.Reveal(), url.String()))
 }

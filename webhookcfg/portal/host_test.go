@@ -196,6 +196,30 @@ func TestAuthorizationInError(t *testing.T) {
 	}
 }
 
+// TestShortCookies: a person's own short cookies hide no word of the reason. One that is as long as
+// the token of a session does.
+func TestShortCookies(t *testing.T) {
+	const reason = "no such table"
+	token := sessionToken[:16]
+	for cookies, want := range map[string]string{
+		"such":                     reason + ": " + token,
+		"a=such; b=table; c=no":    reason + ": " + token,
+		"a=" + token[:15]:          reason + ": " + token,
+		"a=such; session=" + token: reason + ": [secret]",
+	} {
+		f := newFixture(t).hosted()
+		records := f.record()
+		f.portal.Client = func(*http.Request) (string, string, error) { return "", "", errors.New(reason + ": " + token) }
+		p := f.serve(t)
+		r := p.request("GET", "")
+		r.Header.Set("Cookie", cookies)
+		p.do(r).expect(t, http.StatusServiceUnavailable)
+		if !strings.Contains(records.String(), want) {
+			t.Errorf("%s: logged %s", cookies, records)
+		}
+	}
+}
+
 // TestHostFunctions: each function of a host is one of those that the tests let fail and hang.
 func TestHostFunctions(t *testing.T) {
 	for field := range reflect.TypeFor[portal.Options]().Fields() {
