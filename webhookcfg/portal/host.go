@@ -23,7 +23,7 @@ func (v *visit) host(function string, url egress.URL, call func() error) (err er
 		}
 	}()
 	if err := call(); err != nil {
-		v.log("portal: "+function+" failed", "error", v.redacted(err.Error(), url))
+		v.log("portal: "+function+" failed", func() []any { return []any{"error", v.redacted(err.Error(), url)} })
 		return unavailable
 	}
 	return nil
@@ -40,7 +40,7 @@ func (v *visit) panicked(where string, value any) error {
 	if e, ok := value.(runtime.Error); ok {
 		text = "panic: " + e.Error()
 	}
-	v.log("portal: "+where+" panicked", "error", text, "stack", string(debug.Stack()))
+	v.log("portal: "+where+" panicked", func() []any { return []any{"error", text, "stack", string(debug.Stack())} })
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
@@ -66,10 +66,11 @@ func (v *visit) redacted(text string, url egress.URL) string {
 	return redact.URLs(redact.Text(text, secrets, url.Reveal(), url.String()))
 }
 
-// log logs an error of the service, unless the person has gone away.
-func (v *visit) log(message string, args ...any) {
+// log logs an error of the service, with what reason returns. If the person has gone away, it's not
+// an error, and nobody needs its reason.
+func (v *visit) log(message string, reason func() []any) {
 	if !errors.Is(v.ctx.Err(), context.Canceled) {
-		v.logAt(slog.LevelError, message, append([]any{"client", v.Client}, args...)...)
+		v.logAt(slog.LevelError, message, append([]any{"client", v.Client}, reason()...)...)
 	}
 }
 

@@ -220,6 +220,30 @@ func TestShortCookies(t *testing.T) {
 	}
 }
 
+// lazyError counts how often somebody asks for its text.
+type lazyError struct{ asked int }
+
+func (e *lazyError) Error() string { e.asked++; return "gone" }
+
+// TestPersonLeaves: if the person has gone away, the failure of a host's function isn't logged, and
+// its reason isn't searched for secrets either.
+func TestPersonLeaves(t *testing.T) {
+	f := newFixture(t).hosted()
+	records, err := f.record(), new(lazyError)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	f.portal.Client = func(*http.Request) (string, string, error) { return "", "", err }
+	pages := f.new(t)
+	for _, want := range []int{1, 0} {
+		err.asked = 0
+		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+		if n := strings.Count(records.String(), "portal: Options.Client failed"); n != 1 || err.asked != want {
+			t.Errorf("%d records, the text was asked for %d times", n, err.asked)
+		}
+		leave()
+	}
+}
+
 // TestHostFunctions: each function of a host is one of those that the tests let fail and hang.
 func TestHostFunctions(t *testing.T) {
 	for field := range reflect.TypeFor[portal.Options]().Fields() {
