@@ -310,27 +310,47 @@ func TestHostHangs(t *testing.T) {
 	}
 }
 
-// TestLayoutFailsLate: if the layout fails after a part of the page was sent, the connection
-// breaks, so nobody takes the part for the whole page.
+// TestLayoutFailsLate: if the layout fails after the header was sent, the connection breaks, so
+// nobody takes a part for the whole page.
 func TestLayoutFailsLate(t *testing.T) {
+	for name, send := range map[string]func(http.ResponseWriter){
+		"a status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+		"a part":   func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") },
+		"nothing":  func(http.ResponseWriter) {},
+	} {
+		f := newFixture(t).hosted()
+		records := f.record()
+		f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
+			send(w)
+			_ = http.NewResponseController(w).Flush()
+			panic(page)
+		}
+		p := f.serveLogged(t, records)
+		resp, err := p.client.Get(p.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("%s: got %s", name, body)
+		}
+		resp.Body.Close()
+		if !strings.Contains(records.String(), "portal: Options.Layout panicked") || strings.Contains(records.String(), "http: ") {
+			t.Errorf("%s: logged %s", name, records)
+		}
+	}
+}
+
+// TestFlushWithoutEffect: below a middleware that can't flush, a flush sends nothing, so a layout
+// that fails after it still gets a whole page.
+func TestFlushWithoutEffect(t *testing.T) {
 	f := newFixture(t).hosted()
-	records := f.record()
-	f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
-		_, _ = io.WriteString(w, "<html>")
-		_ = http.NewResponseController(w).Flush()
-		panic(page)
+	f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, _ portal.Page) {
+		panic(http.NewResponseController(w).Flush())
 	}
-	p := f.serveLogged(t, records)
-	resp, err := p.client.Get(p.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("got %s", body)
-	}
-	if !strings.Contains(records.String(), "portal: Options.Layout panicked") || strings.Contains(records.String(), "http: panic serving") {
-		t.Errorf("logged %s", records)
+	w := httptest.NewRecorder()
+	f.new(t).ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequest("GET", "/", nil))
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "</html>") {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"errors"
 	"html/template"
 	"net/http"
 
@@ -96,6 +97,13 @@ func (w *response) WriteHeader(status int) {
 func (w *response) Write(data []byte) (int, error) {
 	w.isSent = true
 	return w.ResponseWriter.Write(data)
+}
+
+// FlushError lets an [http.ResponseController] flush, which sends the header.
+func (w *response) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.isSent = w.isSent || !errors.Is(err, http.ErrNotSupported)
+	return err
 }
 
 // Unwrap lets an [http.ResponseController] find optional methods.
