@@ -22,6 +22,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
+	"github.com/google/go-cmp/cmp"
 )
 
 const (
@@ -307,6 +308,32 @@ func TestHostHangs(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestHeaderOfFailedLayout: the plain page has its own header, whatever the layout has done to it.
+func TestHeaderOfFailedLayout(t *testing.T) {
+	f := newFixture(t)
+	header := func(layout func(w http.ResponseWriter, _ *http.Request, _ portal.Page)) http.Header {
+		f.portal.Layout = layout
+		w := httptest.NewRecorder()
+		f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/all", nil))
+		return w.Result().Header
+	}
+	want := header(nil)
+	got := header(func(w http.ResponseWriter, _ *http.Request, _ portal.Page) {
+		for field := range want {
+			w.Header().Set(field, "of the layout")
+		}
+		w.Header().Add("Set-Cookie", "a=b")
+		w.Header().Del("Referrer-Policy")
+		for _, field := range []string{"Content-Length", "Content-Encoding", "Content-Disposition", "Location", "Refresh"} {
+			w.Header().Set(field, "10")
+		}
+		panic("on purpose")
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

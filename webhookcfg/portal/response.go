@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"html/template"
+	"maps"
 	"net/http"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -38,13 +39,17 @@ func (v *visit) write() {
 	_, _ = v.w.Write(whole.Bytes()) // an error means that the browser disconnected
 }
 
-// layout lets the host write the page. If that fails, the person gets a plain page.
+// layout lets the host write the page. If that fails, the person gets a plain page, without the
+// fields of the header that the layout has set for its own.
 func (v *visit) layout(page Page) {
+	header := v.w.Header().Clone()
 	err := v.host("Options.Layout", egress.URL{}, func() error {
 		v.Options.Layout(v.w, v.r, page)
 		return nil
 	})
 	if err != nil {
+		clear(v.w.Header())
+		maps.Copy(v.w.Header(), header)
 		v.recover(err)
 	}
 }
@@ -56,10 +61,6 @@ func (v *visit) recover(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	v.isPlain = true
-	for _, field := range []string{"Content-Length", "Content-Encoding"} {
-		v.w.Header().Del(field) // of the page that the layout meant to write
-	}
-	v.setHeader()
 	v.gate(err)
 }
 
