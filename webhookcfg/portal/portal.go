@@ -40,10 +40,10 @@
 // the portal too (WithSource of package auth). Otherwise the limits use the address of the
 // connection, which can be your proxy's.
 //
-// Pages run no script, load nothing from elsewhere, aren't stored, and can't be framed unless
-// you set [Options.FrameAncestors]. Their forms only work from their own origin
-// ([http.CrossOriginProtection]). They show URLs without path and query until the owner asks
-// for the rest.
+// Pages run no script, load nothing from elsewhere, aren't stored, can't be reached by the site
+// that opened them, and can't be framed unless you set [Options.FrameAncestors]. Their forms only
+// work from their own origin ([http.CrossOriginProtection]). They show URLs without path and
+// query until the owner asks for the rest.
 //
 // # Looks
 //

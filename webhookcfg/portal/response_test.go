@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeader: no response is stored, runs a script, can be framed or leaks where it was.
+// TestHeader: no response is stored, runs a script, can be framed, shares its window with the site
+// that opened it or leaks where it was.
 func TestHeader(t *testing.T) {
 	p := newFixture(t).serve(t)
 	p.signIn()
@@ -16,7 +17,7 @@ func TestHeader(t *testing.T) {
 			cached = "max-age=300"
 		}
 		want := map[string]string{
-			"Cache-Control": cached, "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": cached, "Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		}
 		for field, value := range want {
