@@ -82,26 +82,16 @@ func (v *visit) entityForm() error { return v.orOverview((*visit).entity) }
 
 // all shows the base, and how many overrides a change of all would drop.
 func (v *visit) all() error {
-	const atMost = 1000
+	const maxCount = 1000
 	v.Template, v.Title = "all", "all.title"
-	for after := ""; ; {
-		page, err := v.handler.List(v.ctx, v.Client, after, atMost)
-		if err != nil {
-			return err
-		}
-		if after == "" {
-			v.Hook = v.hook("", page.Base)
-		}
+	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
+	v.Hook, v.Count = v.hook("", page.Base), len(page.Overrides)
+	for err == nil && page.Next != "" && v.Count < maxCount { // a page can be short of its limit
+		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Count)
 		v.Count += len(page.Overrides)
-		after = page.Next
-		if v.Count > atMost || v.Count == atMost && after != "" {
-			v.Count, v.IsMore = atMost, true
-			return nil
-		}
-		if after == "" {
-			return nil
-		}
 	}
+	v.IsMore = page.Next != ""
+	return err
 }
 
 // key shows the signing key of the webhook in effect for an entity, or of the base.
