@@ -153,7 +153,7 @@ func (v *visit) sendOneAgain() error {
 	if v.Typed("message") == "" {
 		return noNotification
 	}
-	return missing(v.handler.SendAgain(v.ctx, v.Client, webhookcfg.Selection{ID: v.Typed("message")}))
+	return v.sendSelected(webhookcfg.Selection{ID: v.Typed("message")})
 }
 
 // orOverview shows a page, or the overview if that isn't possible.
@@ -253,11 +253,16 @@ func (v *visit) sendMany(scope webhookcfg.Scope) error {
 	if err != nil {
 		return err
 	}
-	err = v.handler.SendAgain(v.ctx, v.Client, s)
+	return v.sendSelected(s)
+}
+
+// sendSelected sends a selection again. If the queue asks to wait, the person reads what for.
+func (v *visit) sendSelected(s webhookcfg.Selection) error {
+	err := v.handler.SendAgain(v.ctx, v.Client, s)
 	if e, ok := errors.AsType[*webhookcfg.Error](err); ok && e.Status == http.StatusTooManyRequests {
 		return problem{status: e.Status, key: "error.again_wait", wait: e.RetryAfter}
 	}
-	return err
+	return missing(err)
 }
 
 // changed returns the page that shows the effect of a change: its path, and its address.

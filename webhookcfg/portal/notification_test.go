@@ -222,14 +222,38 @@ func TestSendAgain(t *testing.T) {
 	r := p.request("POST", "again-all", "since", "any")
 	r.Header.Set("Origin", "https://evil.example.com")
 	p.do(r).expect(t, 403, "another site")
-	q.err = waitError(90 * time.Second)
-	p.post("again-all", "since", "any").expect(t, 429, "Notifications were sent again a moment ago", "90 s")
 	q.err = errBroken
 	p.post("again", "id", "e1", "since", "any").expect(t, 503, "!sent again.")
 	p.get("").expect(t, 200, "We can&#39;t show notifications right now", "Default")
 	p.get("entity?id=e1").expect(t, 200, "We can&#39;t show notifications right now", "Change")
 	if len(q.again) > 0 {
 		t.Errorf("sent again: %q", q.again)
+	}
+}
+
+// busyQueue is a queue that has just sent something again.
+type busyQueue struct{ *queue }
+
+func (busyQueue) SendAgain(context.Context, string, webhookcfg.Selection) error {
+	return fmt.Errorf("busy: %w", waitError(90*time.Second))
+}
+
+// TestSendAgainTooSoon: a person who sends something again too soon reads how long to wait, on the
+// page with the form.
+func TestSendAgainTooSoon(t *testing.T) {
+	f, q, _ := complete(t)
+	f.handler.Notifications = busyQueue{q}
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range formPaths {
+		if !strings.Contains(path, "again") {
+			continue
+		}
+		got := p.postRaw(path, filledIn(t, formFields(path)).Encode())
+		got.expect(t, 429, "Notifications were sent again a moment ago", "Try again in 90 s.", `<form method="post" action="`+path+`">`)
+		if wait := got.header.Get("Retry-After"); wait != "90" {
+			t.Errorf("%s: Retry-After: %s", path, wait)
+		}
 	}
 }
 
