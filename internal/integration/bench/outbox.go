@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
@@ -72,23 +71,6 @@ func onPostgreSQL(t *testing.T) *queueDatabase {
 		d.server = stat[1]
 	}
 	return d
-}
-
-func onMariaDB(t *testing.T) *queueDatabase {
-	t.Helper()
-	db, err := sql.Open("mysql", engine.MariaDB(t).DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-	var file string
-	if err := db.QueryRow("SELECT @@pid_file").Scan(&file); err != nil {
-		t.Fatal(err)
-	}
-	pid, _ := os.ReadFile(file) // none if the server is elsewhere
-	return &queueDatabase{DB: db, name: "MariaDB", dialect: sqlstore.MySQL(), server: strings.TrimSpace(string(pid))}
 }
 
 // pool returns a pool of connections to PostgreSQL.
