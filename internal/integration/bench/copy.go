@@ -63,21 +63,17 @@ func (c *copied) apply(change webhookcfg.Change) {
 	}
 }
 
-// hits returns a copy's hit ratio over ten minutes, its ratio in each of these minutes, and
-// its stats at the end.
-func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes []float64, stats cache.Stats) {
+// hits returns a copy's hit ratio over ten minutes, and its stats at the end.
+func (c *copied) hits(t *testing.T) (ratio float64, stats cache.Stats) {
 	synctest.Test(t, func(t *testing.T) {
-		local, err := cache.New(st, &cache.Options{MaxBytes: copyBytes})
+		local, err := cache.New(c.memory, &cache.Options{MaxBytes: copyBytes})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer local.Close()
-		if _, lists := st.(webhookcfg.Lister); lists {
-			if err := local.Warm(t.Context(), c.clients); err != nil {
-				t.Fatal(err)
-			}
+		if err := local.Warm(t.Context(), c.clients); err != nil {
+			t.Fatal(err)
 		}
-		var before cache.Stats
 		for n := range 600 * copyResolves {
 			time.Sleep(time.Second / copyResolves)
 			if n%(copyResolves/copyChanges) == 0 {
@@ -87,18 +83,11 @@ func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes
 			if _, err := local.Resolve(t.Context(), c.clients[entity/c.entities], nthEntity(entity)); err != nil {
 				t.Fatal(err)
 			}
-			if (n+1)%(60*copyResolves) == 0 {
-				stats = local.Stats()
-				minutes = append(minutes, hitRatio(stats.Hits-before.Hits, stats.Misses-before.Misses))
-				before = stats
-			}
 		}
-		ratio = hitRatio(stats.Hits, stats.Misses)
+		stats = local.Stats()
 	})
-	return ratio, minutes, stats
+	return float64(stats.Hits) / float64(stats.Hits+stats.Misses), stats
 }
-
-func hitRatio(hits, misses uint64) float64 { return float64(hits) / float64(hits+misses) }
 
 // copies measures how many resolves a sender's copy can serve without the store.
 func (s settings) copies(t *testing.T, r *report) {
@@ -107,27 +96,9 @@ func (s settings) copies(t *testing.T, r *report) {
 	r.section("A sender's copy", fmt.Sprintf(`Ten minutes of virtual time with a sender whose [cache](../../../store/cache) was warmed. There
 are %s clients with %s entities, and 1 %% of the clients have an override for
 each entity. Every second, the sender resolves %d random entities, and there are %d changes,
-about half of them by clients with overrides. The memory is the cache's own count. For
-comparison, the second store has a feed but can't list, so the cache can't be warmed or hold
-clients whole.`,
+about half of them by clients with overrides. The memory is the cache's own count.`,
 		grouped(clients), grouped(clients*c.entities), copyResolves, copyChanges))
-	var rows [][]string
-	var names []string
-	minutes := make(map[string][]float64)
-	for _, side := range []struct {
-		name, budget string
-		store        webhookcfg.Store
-	}{
-		{"**clients held whole**", "≥ 0.98 in 128 MiB", c.memory},
-		{"single entities", "", struct {
-			webhookcfg.Store
-			cache.Feed
-		}{c.memory, c.memory}},
-	} {
-		ratio, byMinute, stats := c.hits(t, side.store)
-		names, minutes[side.name] = append(names, side.name), byMinute
-		rows = append(rows, []string{side.name, fmt.Sprintf("%.4f", ratio), side.budget, fmt.Sprintf("%d MiB", stats.Bytes>>20), grouped(int(stats.Reads))})
-	}
-	r.table([]string{"copy", "hit ratio", "budget", "memory", "reads of the store"}, rows...)
-	r.plot("copy.svg", plotHits(names, minutes))
+	ratio, stats := c.hits(t)
+	r.table([]string{"hit ratio", "budget", "memory", "reads of the store"},
+		[]string{fmt.Sprintf("%.4f", ratio), "≥ 0.98 in 128 MiB", fmt.Sprintf("%d MiB", stats.Bytes>>20), grouped(int(stats.Reads))})
 }

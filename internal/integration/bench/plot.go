@@ -84,24 +84,6 @@ func plotRates(races []*race) *plot.Plot {
 	return p
 }
 
-// plotHits shows each copy's hit ratio, minute by minute.
-func plotHits(copies []string, minutes map[string][]float64) *plot.Plot {
-	p := newPlot("Resolves that a sender's copy serves by itself")
-	p.X.Label.Text, p.Y.Label.Text = "minute", "share of the resolves"
-	p.Y.Min, p.Y.Max = 0, 1
-	p.Add(newGrid())
-	for i, name := range copies {
-		var points plotter.XYs
-		for n, ratio := range minutes[name] {
-			points = append(points, plotter.XY{X: float64(n + 1), Y: ratio})
-		}
-		addLine(p, i, strings.ReplaceAll(name, "*", ""), points)
-	}
-	p.Legend.Left = true
-	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), plotHeight/3
-	return p
-}
-
 // plotWaits shows the waits of small clients, when it's quiet and during a flood. Each trial
 // has a row.
 func plotWaits(trials []waitTrial) *plot.Plot {
