@@ -115,9 +115,6 @@ func (s settings) run(t *testing.T) {
 	if s.wants("queue") {
 		t.Run("queue", func(t *testing.T) { s.queues(t, r) })
 	}
-	if s.wants("pages") {
-		t.Run("pages", func(t *testing.T) { s.pages(t, r) })
-	}
 	if s.out != "" && !t.Failed() {
 		if err := r.write(s.out); err != nil {
 			t.Fatal(err)
