@@ -24,9 +24,9 @@ func TestPair(t *testing.T) {
 	t.Parallel()
 	pair := engine.PostgreSQLPair(t)
 	t.Run("standby", func(t *testing.T) { testStandby(t, pair) })
-	synchronous, asynchronous := postgreSQL(), postgreSQL()
+	postgreSQL().Failover(t, pair)
+	asynchronous := postgreSQL()
 	asynchronous.Open = sqltest.Driver("pgx", local)
-	synchronous.Failover(t, asynchronous, pair)
 	asynchronous.LostChange(t, pair.DSN(), func() error {
 		// Once the standby has replayed this commit, it has replayed all before.
 		applied := sqltest.Driver("pgx", replayed)(t, pair.DSN())

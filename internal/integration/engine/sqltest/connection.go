@@ -35,7 +35,7 @@ func (e Engine) lostConnections(t *testing.T) {
 			// On a slow machine, the store may run out of time before it has found out.
 			const most = 20
 			for range most {
-				sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, lasting: lost.lasting, apply: (*sqlstore.Store).Apply})
+				sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, lasting: lost.lasting})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -49,41 +49,12 @@ func (e Engine) lostConnections(t *testing.T) {
 	}
 }
 
-// brokenConnections checks that the tests with a proxy catch broken stores.
-func (e Engine) brokenConnections(t *testing.T) {
-	server := e.Shared(t)
-	server.SkipIfExternal(t)
-	t.Run("unknown outcome hidden", func(t *testing.T) {
-		t.Parallel()
-		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, lasting: true, apply: applyHidingUnknown}); err == nil {
-			t.Error("a store that reports an unknown outcome as a refusal was not caught")
-		}
-	})
-	t.Run("overtaking by a single statement", func(t *testing.T) {
-		t.Parallel()
-		if !e.singleStatementOvertakes(t, server) {
-			t.Error("a change that took effect after a later one was not caught")
-		}
-	})
-}
-
-type applyFunc func(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error
-
-// applyHidingUnknown is an Apply that never returns ErrOutcomeUnknown.
-func applyHidingUnknown(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
-	if err := st.Apply(ctx, c); err != nil {
-		return errors.New("refused")
-	}
-	return nil
-}
-
 // lossTest makes one kind of change through a proxy, and checks it without the proxy.
 type lossTest struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
 	lasting   bool // lose all later data too
-	apply     applyFunc
 
 	proxy  *engine.Proxy
 	direct *sqlstore.Store
@@ -185,7 +156,7 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 		return lose
 	})
 	earlier := r.proxy.Lost()
-	outcome, err := r.change(changing, st, changesOf("client-" + id)[r.kind])
+	outcome, err := change(changing, st, changesOf("client-" + id)[r.kind])
 	if err != nil {
 		return false, err
 	}
@@ -228,11 +199,11 @@ func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wa
 }
 
 // change makes a change. It fails if the change doesn't end.
-func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
+func change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- r.apply(st, ctx, c) }()
+	go func() { ended <- st.Apply(ctx, c) }()
 	select {
 	case outcome = <-ended:
 		return outcome, nil
@@ -255,8 +226,7 @@ func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	return nil
 }
 
-// lostInHistories cuts connections in the middle of histories. It also checks that a store is
-// caught that retries changes with an unknown outcome.
+// lostInHistories cuts connections in the middle of histories.
 func (e Engine) lostInHistories(t *testing.T) {
 	server := e.Shared(t)
 	server.SkipIfExternal(t)
@@ -266,32 +236,10 @@ func (e Engine) lostInHistories(t *testing.T) {
 		proxy.Lose(engine.Responses, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
 		return nil
 	}
-	open := func(t testing.TB) []linearizable.Store { return e.replicas(t, server.Via(proxy.Addr())) }
-	linearizable.Check(t, workload, open)
+	linearizable.Check(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.Via(proxy.Addr())) })
 	if proxy.Lost() == 0 {
 		t.Error("no data was lost")
 	}
-	workload.Histories = 1000 // it stops at the first failure, after about 40 on a busy machine
-	t.Run("blind retry", func(t *testing.T) {
-		linearizable.MustFail(t, workload, func(t testing.TB) (all []linearizable.Store) {
-			for _, st := range open(t) {
-				all = append(all, blindRetry{st})
-			}
-			return all
-		})
-	})
-}
-
-// blindRetry is a store that retries changes with an unknown outcome.
-type blindRetry struct{ linearizable.Store }
-
-func (i blindRetry) Apply(ctx context.Context, c webhookcfg.Change) (err error) {
-	for range 5 {
-		if err = i.Store.Apply(ctx, c); !errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-			return err
-		}
-	}
-	return err
 }
 
 // samePage reports whether two pages are equal.

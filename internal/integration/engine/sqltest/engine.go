@@ -60,9 +60,7 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Concurrency", Engine.concurrency},
 		{"Durability", Engine.durability},
 		{"Linearizable", Engine.linearizable},
-		{"Broken", Engine.broken},
 		{"Feed", Engine.feed},
-		{"BrokenFeed", Engine.brokenFeed},
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
 		{"Upgrade", Engine.upgrade},
@@ -75,7 +73,6 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"LostInHistories", Engine.lostInHistories},
 		{"CommitErrors", Engine.commitErrors},
 		{"Overtaking", Engine.overtaking},
-		{"BrokenConnections", Engine.brokenConnections},
 		{"Crashes", Engine.crashes},
 		{"Outages", Engine.outages},
 	} {
@@ -177,5 +174,12 @@ func migrate(t testing.TB, st *sqlstore.Store) {
 	t.Helper()
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func execute(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
 	}
 }

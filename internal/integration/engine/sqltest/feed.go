@@ -2,7 +2,6 @@ package sqltest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -24,7 +22,7 @@ func (e Engine) feed(t *testing.T) {
 	if _, err := st.Changes(t.Context(), ""); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
-	missed, err := collectMissed(t.Context(), st, st.Apply)
+	missed, err := collectMissed(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,20 +36,20 @@ const (
 	watchEach    = 75
 )
 
-// collectMissed polls a feed while writers apply changes. It returns the changed clients that
-// the feed didn't report.
-func collectMissed(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
-	first, err := feed.Changes(ctx, "")
+// collectMissed polls a store's feed while writers apply changes. It returns the changed
+// clients that the feed didn't report.
+func collectMissed(ctx context.Context, st *sqlstore.Store) (missed []string, err error) {
+	first, err := st.Changes(ctx, "")
 	if err != nil || !first.Reset {
 		return nil, fmt.Errorf("the first response is %+v, %w", first, err)
 	}
 	written := make(chan struct{})
 	writers, writing := errgroup.WithContext(ctx)
 	for w := range watchWriters {
-		writers.Go(func() error { return writeMany(writing, w, apply) })
+		writers.Go(func() error { return writeMany(writing, w, st) })
 	}
 	followers, following := errgroup.WithContext(ctx)
-	followers.Go(func() (err error) { missed, err = follow(following, feed, first.Next, written); return err })
+	followers.Go(func() (err error) { missed, err = follow(following, st, first.Next, written); return err })
 	err = writers.Wait()
 	close(written)
 	return missed, errors.Join(err, followers.Wait())
@@ -59,11 +57,11 @@ func collectMissed(ctx context.Context, feed cache.Feed, apply func(context.Cont
 
 func watched(w, n int) string { return "watched-" + strconv.Itoa(w*watchEach+n) }
 
-func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcfg.Change) error) error {
+func writeMany(ctx context.Context, w int, st *sqlstore.Store) error {
 	for n := range watchEach {
 		c := webhookcfg.SetChange(watched(w, n), webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
 		c.Time = time.Unix(1, 0)
-		if err := apply(ctx, c); err != nil {
+		if err := st.Apply(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -71,10 +69,10 @@ func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcf
 }
 
 // follow polls until a poll has started after the last change.
-func follow(ctx context.Context, feed cache.Feed, since string, written <-chan struct{}) (missed []string, err error) {
+func follow(ctx context.Context, st *sqlstore.Store, since string, written <-chan struct{}) (missed []string, err error) {
 	named := make(map[string]bool)
 	for last := false; ; {
-		changes, err := feed.Changes(ctx, since)
+		changes, err := st.Changes(ctx, since)
 		if err != nil {
 			return nil, err
 		}
@@ -102,100 +100,11 @@ func follow(ctx context.Context, feed cache.Feed, since string, written <-chan s
 	return missed, nil
 }
 
-// sequenceFeed is a broken feed: it takes its numbers from a database sequence. Transactions
-// can commit in another order than they drew their numbers.
-type sequenceFeed struct {
-	db    *sql.DB
-	table string
-}
-
-// brokenFeed checks that the test of the feed catches a sequenceFeed.
-func (e Engine) brokenFeed(t *testing.T) {
-	if e.Dialect == sqlstore.MySQL() {
-		t.Skip("the dialect has no feed")
-	}
-	dsn := e.Shared(t).DSN()
-	s := sequenceFeed{e.Open(t, dsn), prefix(t, e.Open(t, dsn)) + "client"}
-	execute(t, s.db, "CREATE TABLE "+s.table+" (id text, n bigserial)")
-	const rounds = 20
-	for range rounds {
-		missed, err := collectMissed(t.Context(), s, s.apply)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(missed) > 0 {
-			t.Logf("the feed missed %d of %d changes", len(missed), watchWriters*watchEach)
-			return
-		}
-		execute(t, s.db, "TRUNCATE "+s.table)
-	}
-	t.Errorf("the feed missed no change in %d rounds", rounds)
-}
-
-// apply writes twice in its transaction, so that transactions overlap.
-func (s sequenceFeed) apply(ctx context.Context, c webhookcfg.Change) error {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{"INSERT INTO " + s.table + " (id) VALUES ($1)", "DELETE FROM " + s.table + " WHERE n < 0 AND id = $1"} {
-		if _, err := tx.ExecContext(ctx, statement, c.Client); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
-	}
-	return tx.Commit()
-}
-
-// Changes implements [cache.Feed], wrongly.
-func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
-	last, _ := strconv.ParseInt(since, 10, 64)
-	rows, err := s.db.QueryContext(ctx, "SELECT id, n FROM "+s.table+" WHERE n > $1 ORDER BY n", last)
-	if err != nil {
-		return changes, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var client string
-		if err := rows.Scan(&client, &last); err != nil {
-			return changes, err
-		}
-		changes.Clients = append(changes.Clients, client)
-	}
-	changes.Next, changes.Reset = strconv.FormatInt(last, 10), since == ""
-	return changes, rows.Err()
-}
-
 // versions checks that equal versions mean equal configurations.
 func (e Engine) versions(t *testing.T) {
-	dsn := e.Shared(t).DSN()
-	if err := compareVersions(t, e.fresh(t, dsn), nil); err != nil {
+	if err := compareVersions(t, e.fresh(t, e.Shared(t).DSN())); err != nil {
 		t.Error(err)
 	}
-	t.Run("a generation is no version", func(t *testing.T) {
-		db := e.Open(t, dsn)
-		name := prefix(t, db)
-		st := e.store(t, db, name)
-		migrate(t, st)
-		const rounds = 20
-		for range rounds {
-			if err := compareVersions(t, st, generations{db, name}); err != nil {
-				return
-			}
-		}
-		t.Errorf("generations as versions were not caught in %d rounds", rounds)
-	})
-}
-
-// generations is a broken Versioner: a set of one entity doesn't start a generation.
-type generations struct {
-	db     *sql.DB
-	prefix string
-}
-
-func (g generations) Versions(ctx context.Context, _ []string) ([]string, error) {
-	var version string
-	err := g.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(gen), 0) FROM "+g.prefix+"client").Scan(&version)
-	return []string{version}, err
 }
 
 // observations maps an entity and its client's version to the resolved webhook.
@@ -206,12 +115,9 @@ type observations struct {
 }
 
 // compareVersions lets readers observe the versions and webhooks of one client while writers
-// change it. If versioner is nil, it uses the store's versions.
-func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner) error {
+// change it.
+func compareVersions(t *testing.T, st *sqlstore.Store) error {
 	t.Helper()
-	if versioner == nil {
-		versioner = st
-	}
 	const workers, each = 3, 80
 	seen := observations{seen: make(map[string]string)}
 	group, ctx := errgroup.WithContext(t.Context())
@@ -226,7 +132,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 		})
 		group.Go(func() error {
 			for range each {
-				if err := seen.read(ctx, st, versioner); err != nil {
+				if err := seen.read(ctx, st); err != nil {
 					return err
 				}
 			}
@@ -239,9 +145,9 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 }
 
 // read resolves an entity, and reads the version before and after that.
-func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
+func (a *observations) read(ctx context.Context, st *sqlstore.Store) error {
 	entity := "e" + strconv.Itoa(rand.IntN(2))
-	before, err := versioner.Versions(ctx, []string{"acme"})
+	before, err := st.Versions(ctx, []string{"acme"})
 	if err != nil {
 		return err
 	}
@@ -249,7 +155,7 @@ func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner c
 	if err != nil {
 		return err
 	}
-	after, err := versioner.Versions(ctx, []string{"acme"})
+	after, err := st.Versions(ctx, []string{"acme"})
 	if err != nil || before[0] != after[0] {
 		return err
 	}

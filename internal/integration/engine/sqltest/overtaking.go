@@ -2,7 +2,6 @@ package sqltest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
-	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"golang.org/x/sync/errgroup"
@@ -25,13 +24,13 @@ func (e Engine) overtaking(t *testing.T) {
 	name := prefix(t, admin)
 	direct := e.store(t, admin, name)
 	migrate(t, direct)
-	open := func(dsn string) (linearizable.Store, io.Closer) {
-		db := e.Open(t, dsn)
-		return e.store(t, db, name), db
-	}
 	var group errgroup.Group
 	for kind := range e.kinds() {
-		late := newDelayTest(t, server, direct, kind, open)
+		proxy := engine.NewProxy(t, server.Addr())
+		late := delayTest{kind, proxy, direct, func() (*sqlstore.Store, io.Closer) {
+			db := e.Open(t, server.Via(proxy.Addr()))
+			return e.store(t, db, name), db
+		}}
 		group.Go(func() error { return late.holdEach(t.Context()) })
 	}
 	if err := group.Wait(); err != nil {
@@ -39,38 +38,12 @@ func (e Engine) overtaking(t *testing.T) {
 	}
 }
 
-// singleStatementOvertakes reports whether we caught an abandoned change taking effect after
-// a later one. The change is a single statement.
-func (e Engine) singleStatementOvertakes(t *testing.T, server *engine.Server) bool {
-	t.Helper()
-	direct := e.naiveReplicas(t, server.DSN(), false)[0].(naive)
-	const setAll = 1
-	late := newDelayTest(t, server, direct, setAll, func(dsn string) (linearizable.Store, io.Closer) {
-		db := e.Open(t, dsn)
-		return naive{db, direct.sql, false}, db
-	})
-	const rounds = 20 // the driver may cancel the statement in time
-	for range rounds {
-		if err := late.holdEach(t.Context()); errors.Is(err, errOvertaken) {
-			return true
-		}
-	}
-	return false
-}
-
-var errOvertaken = errors.New("an abandoned change took effect after a later one")
-
 // delayTest makes one kind of change through a proxy, and other changes directly.
 type delayTest struct {
 	kind    int
 	proxy   *engine.Proxy
-	direct  linearizable.Store
-	connect func() (linearizable.Store, io.Closer) // new connections through the proxy
-}
-
-func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) (linearizable.Store, io.Closer)) delayTest {
-	proxy := engine.NewProxy(t, server.Addr())
-	return delayTest{kind, proxy, direct, func() (linearizable.Store, io.Closer) { return open(server.Via(proxy.Addr())) }}
+	direct  *sqlstore.Store
+	connect func() (*sqlstore.Store, io.Closer) // new connections through the proxy
 }
 
 // holdEach makes the change repeatedly. Each time it holds another of its requests, until
@@ -124,7 +97,7 @@ func (r delayTest) holdOne(ctx context.Context, n int, limit time.Duration) (hel
 	}
 	hook, err := r.direct.Resolve(ctx, client, "e1")
 	if err == nil && hook.URL.Reveal() != other.URL.Reveal() {
-		err = fmt.Errorf("%w: e1 has %s of %s", errOvertaken, hook.URL, hook.Source)
+		err = fmt.Errorf("an abandoned change took effect after a later one: e1 has %s of %s", hook.URL, hook.Source)
 	}
 	return held, held && first, err
 }
@@ -150,7 +123,7 @@ func (r delayTest) hold(ctx context.Context, n int, c webhookcfg.Change) bool {
 }
 
 // applyFor makes a change with a timeout.
-func applyFor(ctx context.Context, timeout time.Duration, st linearizable.Store, c webhookcfg.Change) error {
+func applyFor(ctx context.Context, timeout time.Duration, st *sqlstore.Store, c webhookcfg.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return st.Apply(ctx, c)
