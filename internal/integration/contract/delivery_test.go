@@ -46,49 +46,23 @@ func serveDeliveries(t *testing.T) (base string) {
 	return serve(t, st, o)
 }
 
-// readDeliveries reads every state with every reason. It returns the bodies, and how many
-// responses violate the document.
-func readDeliveries(t *testing.T, kin *kinValidator) (bodies string, violations int) {
-	t.Helper()
-	base := serveDeliveries(t)
+// TestDeliveries: every state with every reason is in a response that matches the document.
+func TestDeliveries(t *testing.T) {
+	base, kin, bodies := serveDeliveries(t), newKinValidator(t, document(t)), ""
 	for i := range len(deliveryStates) * len(deliveryReasons) {
 		target := []string{configure, variant}[i%2] + "/e1"
 		q := request{name: "read of a delivery", method: "GET", target: target, client: acme}
 		if got := q.send(t, kin, base); got != "200" {
 			t.Errorf("GET %s: %s", target, got)
 		}
-		bodies += kin.last().body
-		if kin.last().responseErr != nil {
-			violations++
+		if ex := kin.last(); ex.responseErr != nil {
+			t.Errorf("%s violates the document: %v", ex.body, ex.responseErr)
 		}
-	}
-	return bodies, violations
-}
-
-// TestDeliveries: every response with a delivery matches the document. The validator also
-// finds violations of altered documents.
-func TestDeliveries(t *testing.T) {
-	validate := func(alterations ...string) (string, int) {
-		return readDeliveries(t, newKinValidator(t, document(t, alterations...)))
-	}
-	bodies, violations := validate()
-	if violations != 0 {
-		t.Errorf("%d violations of the document", violations)
+		bodies += kin.last().body
 	}
 	for word := range strings.FieldsSeq("ok failing stopped unreachable redirect throttled status gone refused expired last_success last_failure") {
 		if !strings.Contains(bodies, `"`+word+`"`) {
 			t.Errorf("no response had %q", word)
-		}
-	}
-	for _, alteration := range [][]string{
-		{"enum: [ok, failing, stopped]", "enum: [ok, failing]"},
-		{"refused, expired]", "refused]"},
-		{"        last_failure:\n", "        last_error:\n"},
-		{"      required: [state]\n", "      required: [state, reason]\n"},
-		{"        delivery:\n", "        deliveries:\n"},
-	} {
-		if _, violations := validate(alteration...); violations == 0 {
-			t.Errorf("%q: no violation was found", alteration)
 		}
 	}
 }

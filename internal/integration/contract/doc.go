@@ -2,7 +2,7 @@
 // each other.
 //
 //   - A third-party validator checks the requests and responses of a large table against the
-//     document. It must find faults in altered documents and altered handlers.
+//     document.
 //   - A generated client calls every operation.
 //   - The reference library of Standard Webhooks in Go verifies the requests of package
 //     deliver, and responds to its challenge. The libraries in JavaScript, Python and Java do

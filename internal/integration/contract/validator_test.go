@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
@@ -36,10 +35,10 @@ type exchange struct {
 	responseErr error // violation of the response
 }
 
-// document returns the shipped document. The alterations are pairs of old and new text.
-func document(t *testing.T, alterations ...string) *openapi3.T {
+// document returns the shipped document.
+func document(t *testing.T) *openapi3.T {
 	t.Helper()
-	return load(t, altered(t, alterations...))
+	return load(t, newHandler(t, store.NewMemory(), options()).OpenAPI())
 }
 
 func load(t *testing.T, text []byte) *openapi3.T {
@@ -49,18 +48,6 @@ func load(t *testing.T, text []byte) *openapi3.T {
 		t.Fatal(err)
 	}
 	return doc
-}
-
-func altered(t *testing.T, alterations ...string) []byte {
-	t.Helper()
-	text := string(newHandler(t, store.NewMemory(), options()).OpenAPI())
-	for i := 0; i < len(alterations); i += 2 {
-		if !strings.Contains(text, alterations[i]) {
-			t.Fatalf("the document does not hold %q", alterations[i])
-		}
-		text = strings.ReplaceAll(text, alterations[i], alterations[i+1])
-	}
-	return []byte(text)
 }
 
 func newKinValidator(t *testing.T, doc *openapi3.T) *kinValidator {
@@ -180,10 +167,6 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 func TestDocument(t *testing.T) {
 	if err := document(t).Validate(t.Context()); err != nil {
 		t.Error(err)
-	}
-	broken := document(t, "{message: successful}", "{message: 1}")
-	if err := broken.Validate(t.Context()); err == nil {
-		t.Error("an example that violates its schema was not found")
 	}
 }
 
