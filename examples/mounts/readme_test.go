@@ -112,22 +112,6 @@ func inWords(a result) string {
 	return status + ", " + kind
 }
 
-// TestReadmeChecks: the check of a line can fail.
-func TestReadmeChecks(t *testing.T) {
-	source := body(t, "routers.go", "Chi")
-	for snippet, want := range map[string]bool{
-		`r.Mount("/hooks", h)`:   true,
-		`r.Mount("/hooks/", h)`:  false,
-		`Mount("/hooks", h)`:     false,
-		`h.Before(r)`:            false,
-		`r.Mount("/hooks", h) x`: false,
-	} {
-		if hasLine(source, snippet) != want {
-			t.Errorf("%s: want %t", snippet, want)
-		}
-	}
-}
-
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

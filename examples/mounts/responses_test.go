@@ -2,7 +2,6 @@ package mounts
 
 import (
 	"bufio"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,10 +15,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 	"github.com/gin-gonic/gin"
-	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/responses.txt")
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
@@ -96,16 +92,6 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestAlternatives: the check finds the mounts that do so.
-func TestAlternatives(t *testing.T) {
-	for _, m := range alternatives {
-		report := check(t, m.on(t, newRecorder()))
-		if fails := len(report.Failures) > 0; fails != m.fails {
-			t.Errorf("%s: fails: %t, want %t", m.name, fails, m.fails)
-		}
-	}
-}
-
 // TestBefore: Before makes every mount safe, even those that fail by
 // themselves, and only the handler responds on its paths.
 func TestBefore(t *testing.T) {
@@ -133,49 +119,6 @@ func testBefore(t *testing.T, name string, mounted http.Handler, st *recorder) {
 		if isHandler && a.outcome != a.want {
 			t.Errorf("%s inside Before: %v, want %s", name, a, a.want)
 		}
-	}
-}
-
-const legend = `The responses of each mount that differ from those of the handler alone, by line of
-the table in requests_test.go. A redirect is to be followed with the same method and
-body. The path /hooks/… is /hooks/api/v1/configure/configure-webhook.
-
-`
-
-// TestResponses compares each mount's responses with testdata/responses.txt, where they
-// differ from the responses of the handler alone.
-func TestResponses(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(legend)
-	list := func(name string, mounted http.Handler, st *recorder) {
-		fmt.Fprintf(&b, "== %s\n", name)
-		for _, a := range drive(t, mounted, st) {
-			if a.outcome != a.want {
-				fmt.Fprintln(&b, a)
-			}
-		}
-	}
-	for _, m := range mounts {
-		st := newRecorder()
-		list(m.name, m.mount(t, newHandler(t, st, options())), st)
-	}
-	b.WriteString("\nAlternatives:\n")
-	for _, m := range alternatives {
-		st := newRecorder()
-		list(m.name, m.on(t, st), st)
-	}
-	const golden = "testdata/responses.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(strings.ReplaceAll(string(want), "\r\n", "\n"), "\n"), strings.Split(b.String(), "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
