@@ -35,7 +35,7 @@ func TestKill(t *testing.T) {
 		for i, kind := range kinds {
 			target := l.serve(kind)
 			for n := i; n < modules; n += len(kinds) {
-				p.mustChange(l, moduleName(n), 1)
+				p.mustChange(l, moduleName(n))
 				p.set(moduleName(n), target)
 			}
 		}
@@ -107,26 +107,4 @@ func expectDelivered(t *testing.T, p *program, l *ledger, kills, uncertain int) 
 	if duplicates > 2*uncertain+8*kills {
 		t.Errorf("%d notifications were delivered twice, want about %d", duplicates, uncertain)
 	}
-}
-
-// TestKillDetectsLoss kills a program that doesn't enqueue notifications in the transactions of
-// their changes.
-func TestKillDetectsLoss(t *testing.T) {
-	const changes = 8
-	onEachEngine(t, func(t *testing.T, store string) {
-		path, err := buildEnqueuingLater()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := start(t, path, store)
-		l := newLedger(t, p.signingKey())
-		p.set("", l.serve(accepting))
-		p.mustChangeEach(l, changes)
-		p.kill()
-		p = start(t, path, store)
-		p.drain()
-		if acknowledged, lost, _ := l.totals(); lost != changes || acknowledged != changes {
-			t.Errorf("of %d acknowledged changes %d were found to be lost, want %d", acknowledged, lost, changes)
-		}
-	})
 }

@@ -27,11 +27,8 @@ import (
 )
 
 const (
-	client    = "acme"
-	neighbour = "soylent" // another client
-	master    = "a-master-of-at-least-thirty-two-bytes"
-	// slots is how many requests for one client can be under way.
-	slots = 16
+	client = "acme"
+	master = "a-master-of-at-least-thirty-two-bytes"
 )
 
 var postgres = engine.SharedPostgreSQL()
@@ -51,63 +48,15 @@ func TestMain(m *testing.M) {
 }
 
 // build returns the path of the program.
-var build = sync.OnceValues(func() (string, error) { return buildWith("service", nil) })
-
-// enqueueLater replaces lines of modules.go, so that notifications aren't in the transaction
-// of their change.
-var enqueueLater = []string{
-	"	if err := s.queue.Enqueue(ctx, tx, m.changed(version)); err != nil {\n		return 0, err\n	}\n",
-	"	defer func() { go func() { <-make(chan int); _ = s.queue.Enqueue(ctx, s.database, m.changed(version)) }() }()\n",
-}
-
-// buildEnqueuingLater returns the path of a program that loses notifications.
-var buildEnqueuingLater = sync.OnceValues(func() (string, error) {
-	return buildWith("enqueuing-later", enqueueLater)
-})
-
-// buildWith builds the program, with a replacement in modules.go if there is one.
-func buildWith(name string, replacement []string) (path string, err error) {
-	source, err := filepath.Abs("../../../examples/service")
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(binaries, name)
-	args := []string{"build", "-o", path}
-	if replacement != nil {
-		overlay, err := overlay(filepath.Join(source, "modules.go"), path, replacement)
-		if err != nil {
-			return "", err
-		}
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.Command("go", append(args, ".")...)
-	cmd.Dir = source
+var build = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(binaries, "service")
+	cmd := exec.Command("go", "build", "-o", path, ".")
+	cmd.Dir = "../../../examples/service"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil
-}
-
-// overlay writes a file for go build -overlay.
-func overlay(source, prefix string, replacement []string) (path string, err error) {
-	text, err := os.ReadFile(source)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(text), replacement[0]); n != 1 {
-		return "", fmt.Errorf("%s has %q %d times", source, replacement[0], n)
-	}
-	replaced := strings.NewReplacer(replacement...).Replace(string(text))
-	if err := os.WriteFile(prefix+".go", []byte(replaced), 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: prefix + ".go"}})
-	if err != nil {
-		return "", err
-	}
-	path = prefix + ".json"
-	return path, os.WriteFile(path, list, 0o600)
-}
+})
 
 // onEachEngine runs a test on each database, concurrently with the other tests.
 func onEachEngine(t *testing.T, test func(t *testing.T, store string)) {
@@ -151,8 +100,7 @@ func newDatabase(t *testing.T) string {
 // program is a running process of the service.
 type program struct {
 	t       testing.TB
-	client  string // the client that calls
-	secrets map[string]string
+	secret  string // of the client
 	cmd     *exec.Cmd
 	stderr  *output
 	url     string
@@ -189,7 +137,7 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 		"-store", store,
 		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
 	}
-	p := &program{t: t, client: client, secrets: secretsOf(t, path, store), stderr: new(output), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
+	p := &program{t: t, secret: secretOf(t, path, store), stderr: new(output), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "MASTER="+master)
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -217,25 +165,22 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 	return p
 }
 
-// added has the clients' secrets in each store.
+// added has the client's secret in each store.
 var added sync.Map
 
-// secretsOf adds the clients to a store, unless it has them, and returns their secrets.
-func secretsOf(t testing.TB, path, store string) map[string]string {
+// secretOf adds the client to a store, unless it has it, and returns its secret.
+func secretOf(t testing.TB, path, store string) string {
 	t.Helper()
 	if known, ok := added.Load(store); ok {
-		return known.(map[string]string)
+		return known.(string)
 	}
-	secrets := map[string]string{}
-	for _, client := range []string{client, neighbour} {
-		output, err := exec.CommandContext(t.Context(), path, "-migrate", "-store", store, "add", client).Output()
-		if err != nil {
-			t.Fatalf("add: %v", err)
-		}
-		_, secrets[client], _ = strings.Cut(strings.TrimSpace(string(output)), ":")
+	output, err := exec.CommandContext(t.Context(), path, "-migrate", "-store", store, "add", client).Output()
+	if err != nil {
+		t.Fatalf("add: %v", err)
 	}
-	added.Store(store, secrets)
-	return secrets
+	_, secret, _ := strings.Cut(strings.TrimSpace(string(output)), ":")
+	added.Store(store, secret)
+	return secret
 }
 
 // kill kills the program as a crash would, if it's running, and waits until it has ended.
@@ -263,13 +208,6 @@ func (p *program) wait() {
 	}
 }
 
-// as returns the same process for another client.
-func (p *program) as(client string) *program {
-	other := *p
-	other.client = client
-	return &other
-}
-
 // call sends one request of the client, and decodes the response into it.
 func (p *program) call(method, path, body string, response any) error {
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
@@ -277,7 +215,7 @@ func (p *program) call(method, path, body string, response any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth(p.client, p.secrets[p.client])
+	r.SetBasicAuth(client, p.secret)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
@@ -312,16 +250,14 @@ func (p *program) change(module string) (version int64, err error) {
 	return response.Version, err
 }
 
-// mustChange is like change, but makes n changes.
-func (p *program) mustChange(l *ledger, module string, n int) {
+// mustChange is like change, but must succeed.
+func (p *program) mustChange(l *ledger, module string) {
 	p.t.Helper()
-	for range n {
-		version, err := p.change(module)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		l.acknowledge(module, version)
+	version, err := p.change(module)
+	if err != nil {
+		p.t.Fatal(err)
 	}
+	l.acknowledge(module, version)
 }
 
 // mustChangeEach makes one change to each of n modules, whose notifications don't wait for each
@@ -329,7 +265,7 @@ func (p *program) mustChange(l *ledger, module string, n int) {
 func (p *program) mustChangeEach(l *ledger, n int) {
 	p.t.Helper()
 	for i := range n {
-		p.mustChange(l, moduleName(i), 1)
+		p.mustChange(l, moduleName(i))
 	}
 }
 

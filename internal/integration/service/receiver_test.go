@@ -41,7 +41,6 @@ type ledger struct {
 	ids          map[change]string
 	arrived      chan struct{} // closed and replaced whenever a message is accepted or held
 	held         int           // requests that a holding receiver hasn't responded to
-	peak         int           // the most that were held at a time
 	ended        int           // how many of the held ones the sender gave up
 	underway     int           // requests
 	times        []time.Time   // when messages were accepted
@@ -90,16 +89,6 @@ func (l *ledger) update(f func()) {
 	f()
 	close(l.arrived)
 	l.arrived = make(chan struct{})
-}
-
-// count returns how many messages of a module were accepted. You must hold the lock.
-func (l *ledger) count(module string) (n int) {
-	for _, m := range l.messages {
-		if m.change.module == module && m.accepted > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // received returns how many messages were accepted. You must hold the lock.
@@ -275,7 +264,7 @@ func (l *ledger) holding(release <-chan struct{}) behaviour {
 			return true
 		default:
 		}
-		l.update(func() { l.held++; l.peak = max(l.peak, l.held) })
+		l.update(func() { l.held++ })
 		select {
 		case <-release:
 			l.update(func() { l.held-- })
