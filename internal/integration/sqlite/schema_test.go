@@ -126,30 +126,6 @@ func callAll(t *testing.T, s *sqlstore.Store) error {
 	return errors.Join(append(errs, err)...)
 }
 
-func TestNewerSchema(t *testing.T) {
-	path := newPath(t)
-	open(t, path)
-	db := openDB(t, path, unsynced)
-	if _, err := db.ExecContext(t.Context(), `UPDATE wh_schema SET version = version + 1`); err != nil {
-		t.Fatal(err)
-	}
-	all, err := sqlstore.SQLite().Schema("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range all { // changes nothing
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := newStore(t, db).Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
-		t.Errorf("got %v", err)
-	}
-	if err := newStore(t, db).Apply(t.Context(), nth("c", 1)); !errors.Is(err, sqlstore.ErrNewerSchema) {
-		t.Errorf("a change: %v", err)
-	}
-}
-
 // TestSchemaFiles checks that another tool can create the tables from the files, and run each
 // file again, also for a store that is already open.
 func TestSchemaFiles(t *testing.T) {
