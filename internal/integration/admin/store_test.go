@@ -1,4 +1,4 @@
-// Package admin tests package store/admin on every engine: copies between all pairs of them,
+// Package admin tests package store/admin on every engine: copies from each and to each,
 // migrations under writers, and what an erasure leaves in the files and databases.
 package admin_test
 
