@@ -31,7 +31,6 @@ func TestFaults(t *testing.T) {
 		{"leader killed, nothing lost", nothingLost},
 		{"leader frozen", leaderFrozen},
 		{"watch endpoint frozen", watchFrozen},
-		{"watch endpoint frozen, no barrier", watchFrozenWithoutBarrier},
 		{"endpoint frozen", endpointFrozen},
 		{"watch fails over", watchFailsOver},
 		{"majority lost", majorityLost},
@@ -83,14 +82,14 @@ func faultWorkload(t *testing.T, c *etcdcluster.Cluster, inject func(context.Con
 }
 
 func leaderKilled(t *testing.T, c *etcdcluster.Cluster) {
-	linearizable.Check(t, faultWorkload(t, c, killLeader), replicas(c, nil))
+	linearizable.Check(t, faultWorkload(t, c, killLeader), replicas(c))
 }
 
 // leaderFrozen freezes the leader. When it's thawed, it still believes for a moment that it's
 // the leader.
 func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	canFreeze(t)
-	linearizable.Check(t, faultWorkload(t, c, freezeLeader), replicas(c, nil))
+	linearizable.Check(t, faultWorkload(t, c, freezeLeader), replicas(c))
 }
 
 func canFreeze(t *testing.T) {
@@ -104,8 +103,8 @@ func canFreeze(t *testing.T) {
 // still there, and that the feed has reported them without a Reset.
 func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
-	feed := open(t, c, o, nil)
-	writers := []*etcdstore.Store{open(t, c, o, nil), open(t, c, o, nil), open(t, c, o, nil)}
+	feed := open(t, c, o)
+	writers := []*etcdstore.Store{open(t, c, o), open(t, c, o), open(t, c, o)}
 	ctx, acks, reader := timeout(t), new(ackLog), readFeed(t, feed)
 	var group errgroup.Group
 	group.Go(func() error {
@@ -161,12 +160,9 @@ func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-ch
 
 // watching opens a store that watches through one member only, because its watcher is
 // wrapped. All other requests go to the other members.
-func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o *etcdstore.Options) *etcdstore.Store {
+func watching(t *testing.T, c *etcdcluster.Cluster, member int, o *etcdstore.Options) *etcdstore.Store {
 	client := c.Client(t, others(c, member)...)
 	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
-	if alter != nil {
-		alter(client)
-	}
 	return openOn(t, client, o)
 }
 
@@ -202,7 +198,7 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 // and report all changes when the member is thawed.
 func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	st := watching(t, c, member, nil, newHastyOptions())
+	st := watching(t, c, member, newHastyOptions())
 	reader := readFeed(t, st)
 	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 	reader.catchUp(t)
@@ -213,20 +209,6 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	reader.catchUp(t)
 	if !reader.named["acme"] || !reader.named["zeta"] || reader.resets != 1 {
 		t.Errorf("%d Resets, named %v", reader.resets, reader.named)
-	}
-}
-
-// watchFrozenWithoutBarrier shows that without the barrier, a feed misses a change while the
-// watch is silent.
-func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
-	member := follower(t, c)
-	st := watching(t, c, member, noBarrier, newOptions())
-	reader := readFeed(t, st)
-	thaw := freeze(t, c, member)
-	defer thaw()
-	hooktest.Apply(t, st, hooktest.Set("zeta", "e1", 2))
-	if err := reader.poll(timeout(t)); err != nil || reader.named["zeta"] {
-		t.Errorf("named %v: %v", reader.named, err)
 	}
 }
 

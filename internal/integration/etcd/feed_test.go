@@ -142,12 +142,11 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ack
 	return errors.Join(all...)
 }
 
-// watchWriters polls one handle's feed while the others write, and returns a client that it
-// missed.
-func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Client)) string {
+// feedNamesAll polls one handle's feed while the others write.
+func feedNamesAll(t *testing.T, c *etcdcluster.Cluster) {
 	o := newOptions()
-	feed := open(t, c, o, alter)
-	writers := []*etcdstore.Store{open(t, c, o, nil), open(t, c, o, nil), open(t, c, o, nil), feed}
+	feed := open(t, c, o)
+	writers := []*etcdstore.Store{open(t, c, o), open(t, c, o), open(t, c, o), feed}
 	ctx, acks, reader := timeout(t), new(ackLog), readFeed(t, feed)
 	written := make(chan error, 1)
 	go func() { written <- write(ctx, writers, 150, acks) }()
@@ -165,28 +164,11 @@ func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Cli
 			t.Fatal(err)
 		}
 		if client != "" {
-			return client
+			t.Fatalf("%s was missed", client)
 		}
 	}
 	if reader.resets != 1 || len(reader.named) != 600 {
 		t.Errorf("%d Resets, %d named", reader.resets, len(reader.named))
-	}
-	return ""
-}
-
-func feedNamesAll(t *testing.T, c *etcdcluster.Cluster) {
-	if client := watchWriters(t, c, nil); client != "" {
-		t.Errorf("%s was missed", client)
-	}
-}
-
-func feedWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
-	lagging := func(client *clientv3.Client) {
-		noBarrier(client)
-		client.Watcher = &gate{client.Watcher, nil}
-	}
-	if client := watchWriters(t, c, lagging); client == "" {
-		t.Error("a feed without a barrier missed no change")
 	}
 }
 
@@ -244,7 +226,7 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	o := newOptions()
 	o.History = 8
-	st := open(t, c, o, nil)
+	st := open(t, c, o)
 	reader := readFeed(t, st)
 	for n := range 8 {
 		hooktest.Apply(t, st, hooktest.Set(fmt.Sprint("client-", n), "e1", n))
@@ -287,7 +269,7 @@ func feedHasOwnStream(t *testing.T, c *etcdcluster.Cluster) {
 
 func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	o := newOptions()
-	st, other := open(t, c, o, nil), open(t, c, o, nil)
+	st, other := open(t, c, o), open(t, c, o)
 	ctx, cancel := context.WithCancel(timeout(t))
 	notifications, ended := st.Notify(t.Context()), st.Notify(ctx)
 	readFeed(t, st)

@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -29,7 +30,7 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
 	client, o := c.Client(t), newOptions()
-	other := open(t, c, o, nil)
+	other := open(t, c, o)
 	fill(t, client, o.Prefix, count)
 	requests := 0
 	client.KV = &kv{KV: client.KV, seen: func(*clientv3.TxnResponse) {
@@ -85,7 +86,7 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
 	client, o := c.Client(t), newOptions()
-	other := open(t, c, o, nil)
+	other := open(t, c, o)
 	fill(t, client, o.Prefix, count)
 	requests := 0
 	client.KV = &kv{KV: client.KV, seen: func(response *clientv3.TxnResponse) {
@@ -119,4 +120,27 @@ func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 			t.Errorf("%s has %s, want %s", o.Entity, o.Webhook.URL.Reveal(), want)
 		}
 	}
+}
+
+// kv wraps a client's key-value API, so that a test can act between two requests of the store.
+type kv struct {
+	clientv3.KV
+	seen func(response *clientv3.TxnResponse)
+}
+
+func (b *kv) Txn(ctx context.Context) clientv3.Txn { return &txn{b.KV.Txn(ctx), b} }
+
+type txn struct {
+	clientv3.Txn
+	kv *kv
+}
+
+func (b *txn) Then(ops ...clientv3.Op) clientv3.Txn { return &txn{b.Txn.Then(ops...), b.kv} }
+
+func (b *txn) Commit() (*clientv3.TxnResponse, error) {
+	response, err := b.Txn.Commit()
+	if err == nil {
+		b.kv.seen(response)
+	}
+	return response, err
 }

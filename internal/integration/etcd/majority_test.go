@@ -20,7 +20,7 @@ import (
 // recovers by itself.
 func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	o := newHastyOptions()
-	st, alone := open(t, c, o, nil), openOn(t, c.Client(t, 2), o)
+	st, alone := open(t, c, o), openOn(t, c.Client(t, 2), o)
 	server := serve(t, st)
 	reader := readFeed(t, st)
 	awaitSet(t, server)

@@ -49,7 +49,7 @@ func expectRejected(t *testing.T, st, other *etcdstore.Store, c webhookcfg.Chang
 }
 
 func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
-	st := open(t, c, newOptions(), nil)
+	st := open(t, c, newOptions())
 	large := hooktest.Set("acme", "e1", 1)
 	large.URL = egress.NewURL(hooktest.URL(1).Reveal() + strings.Repeat("x", 1536<<10))
 	expectRejected(t, st, st, large, rpctypes.ErrRequestTooLarge)
