@@ -42,6 +42,11 @@ type span struct {
 	from time.Time
 }
 
+// entities are few, so that a test can look at all of them.
+var entities = []string{"e1", "e2", "e3", "e4"}
+
+func key(client, entity string) string { return client + "/" + entity }
+
 var errFault = errors.New("simulated fault")
 
 func newScript(seed uint64) *scripted {

@@ -473,20 +473,3 @@ type fixedPage struct{ page webhookcfg.Page }
 func (f fixedPage) List(context.Context, string, string, int) (webhookcfg.Page, error) {
 	return f.page, nil
 }
-
-// BenchmarkResolve compares a resolve with one of the store in memory that it wraps.
-func BenchmarkResolve(b *testing.B) {
-	inner := store.NewMemory()
-	s := seal(b, inner, nil, "k")
-	hooktest.Apply(b, s, webhookcfg.SetChange("c", webhookcfg.All(), egress.NewURL(secretURL)))
-	for name, st := range map[string]webhookcfg.Store{"plain": inner, "sealed": s} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := st.Resolve(b.Context(), "c", "e1"); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

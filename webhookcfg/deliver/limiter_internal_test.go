@@ -389,34 +389,3 @@ func TestHealthyAreNotKept(t *testing.T) {
 		t.Errorf("%d idle, %d active, %d clients", l.idle.Len(), len(l.receivers), len(l.clients))
 	}
 }
-
-func BenchmarkLimiter(b *testing.B) {
-	now := time.Now()
-	b.Run("slot", func(b *testing.B) {
-		l := limitTo(16, 4, time.Hour)
-		b.ReportAllocs()
-		for b.Loop() {
-			s, _, _ := try(l, "acme", "a:443", now)
-			s.release(now, success)
-		}
-	})
-	b.Run("deferred", func(b *testing.B) {
-		l := limitTo(16, 1, time.Hour)
-		try(l, "acme", "a:443", now)
-		b.ReportAllocs()
-		for b.Loop() {
-			try(l, "acme", "a:443", now)
-		}
-	})
-	b.Run("slots of many clients concurrently", func(b *testing.B) {
-		l := limitTo(16, 4, time.Hour)
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			client := fmt.Sprint(rand.Int())
-			for pb.Next() {
-				s, _, _ := try(l, client, "a:443", now)
-				s.release(now, success)
-			}
-		})
-	})
-}

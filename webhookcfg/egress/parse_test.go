@@ -256,18 +256,6 @@ func TestPolicyErrorTexts(t *testing.T) {
 	}
 }
 
-func TestCheckAllocatesNoMoreThanParsing(t *testing.T) {
-	policy := newStrict()
-	_ = policy.Check("https://93.184.216.34/") // reads the local addresses
-	for _, url := range []string{benchName, benchIPv4, benchIPv6} {
-		parse := testing.AllocsPerRun(100, func() { parseURL(url) })
-		check := testing.AllocsPerRun(100, func() { _ = policy.Check(url) })
-		if check > parse {
-			t.Errorf("Check(%q) allocates %v times, url.Parse %v times", url, check, parse)
-		}
-	}
-}
-
 // parityPolicies returns policies that use every option.
 func parityPolicies() map[string]*egress.Policy {
 	return map[string]*egress.Policy{
