@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -395,34 +393,6 @@ func TestCacheDoesNotCoalesceOthers(t *testing.T) {
 	})
 }
 
-func TestCacheOutlivesTheFirstCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := &counted{delay: time.Second}
-		v := mustCache(t, inner, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		first := make(chan error)
-		go func() {
-			_, err := v.Verify(ctx, "c", "s")
-			first <- err
-		}()
-		synctest.Wait()
-		second := make(chan error)
-		go func() {
-			_, err := v.Verify(t.Context(), "c", "s")
-			second <- err
-		}()
-		synctest.Wait()
-		cancel()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller that left got %v", err)
-		}
-		if err := <-second; err != nil {
-			t.Errorf("the caller that waited got %v", err)
-		}
-		inner.wantCalls(t, 1)
-	})
-}
-
 // TestCacheCheckHasADeadline: if all callers of a check have left, it goes on, others can
 // join it, and it ends by itself.
 func TestCacheCheckHasADeadline(t *testing.T) {
@@ -445,31 +415,6 @@ func TestCacheCheckHasADeadline(t *testing.T) {
 		mustSignIn(t, v, "c", "s", "owner")
 		inner.wantCalls(t, 2)
 	})
-}
-
-func TestCachePassesPanicsOn(t *testing.T) {
-	cause := errors.New("boom")
-	v := mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
-		panic(cause)
-	}), nil)
-	defer func() {
-		err, ok := recover().(error)
-		if !ok || !errors.Is(err, cause) || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), "cache_test.go") {
-			t.Errorf("got the panic %v", err)
-		}
-	}()
-	_, _ = v.Verify(t.Context(), "c", "s")
-	t.Error("Verify returned though the verifier panicked")
-}
-
-func TestCacheSurvivesGoexit(t *testing.T) {
-	v := mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
-		runtime.Goexit()
-		return webhookcfg.Client{ID: "c"}, nil
-	}), nil)
-	if client, err := v.Verify(t.Context(), "c", "s"); err == nil || client.ID != "" {
-		t.Errorf("the verifier left with Goexit: got %v, %v, want an error", client, err)
-	}
 }
 
 func TestCacheOptions(t *testing.T) {

@@ -2,7 +2,6 @@ package auth_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -110,18 +109,5 @@ func TestFloodOverHTTP(t *testing.T) {
 	}
 	if got := status("192.0.2.2", "acme", "right"); got != 200 {
 		t.Errorf("the remembered client got %d during a flood from its own address", got)
-	}
-}
-
-func TestOutageOverHTTP(t *testing.T) {
-	server := serve(t, mustCache(t, &counted{err: errors.New("down")}, nil))
-	if response, text := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("got %s", text)
-	}
-	server = serve(t, mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
-		panic("boom")
-	}), nil))
-	if response, text := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusInternalServerError {
-		t.Errorf("got %s", text)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,19 +145,6 @@ func TestSlotIsNotLost(t *testing.T) {
 		}
 		if took, err := signInFrom(t, f, "192.0.2.1", "human", "h"); took != time.Second || err != nil {
 			t.Errorf("%v after %v, want 1s", err, took)
-		}
-	})
-}
-
-// TestDefaultSlots: zero means half of the processors.
-func TestDefaultSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, _, peak := openSlow(t, 0, auth.CheapPBKDF2Line("human", "h", 600_000))
-		slots := max(1, runtime.GOMAXPROCS(0)/2)
-		_, wait := flood(t, f, slots+1, ipv4)
-		wait()
-		if got := peak.Load(); got != int64(slots) {
-			t.Errorf("%d checks hashed at the same time, want %d", got, slots)
 		}
 	})
 }

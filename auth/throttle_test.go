@@ -58,30 +58,6 @@ func wantWait(t *testing.T, v webhookcfg.CredentialVerifier, source, id, secret 
 	}
 }
 
-func TestThrottlePair(t *testing.T) {
-	for _, id := range []string{"c", "unknown"} { // no difference
-		synctest.Test(t, func(t *testing.T) {
-			inner := new(counted)
-			v := mustThrottle(t, inner, &tight)
-			for range 3 {
-				wantWait(t, v, "192.0.2.1", id, "wrong", 0)
-			}
-			wantWait(t, v, "192.0.2.1", id, "wrong", time.Minute)
-			inner.wantCalls(t, 3) // none for limited attempts
-			time.Sleep(time.Minute - 1)
-			wantWait(t, v, "192.0.2.1", id, "wrong", 1)
-			time.Sleep(time.Nanosecond)
-			wantWait(t, v, "192.0.2.1", id, "wrong", 0)
-			wantWait(t, v, "192.0.2.1", id, "wrong", time.Minute)
-			time.Sleep(time.Hour)
-			for range 3 {
-				wantWait(t, v, "192.0.2.1", id, "wrong", 0)
-			}
-			wantWait(t, v, "192.0.2.1", id, "wrong", time.Minute)
-		})
-	}
-}
-
 // TestThrottleSparesTheOwner: a flood on one id from one address is stopped, and the owner
 // can sign in from anywhere else.
 func TestThrottleSparesTheOwner(t *testing.T) {
@@ -98,19 +74,6 @@ func TestThrottleSparesTheOwner(t *testing.T) {
 		wantWait(t, v, "192.0.2.2", "c", "s", 0)
 		wantWait(t, v, "2001:db8::1", "c", "s", 0)
 		wantWait(t, v, "192.0.2.1", "other", "s", 0)
-	})
-}
-
-func TestThrottleSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := mustThrottle(t, new(counted), &tight)
-		for i := range 10 {
-			wantWait(t, v, "192.0.2.1", fmt.Sprint(i), "wrong", 0)
-		}
-		wantWait(t, v, "192.0.2.1", "c", "s", 10*time.Second)
-		wantWait(t, v, "192.0.2.2", "c", "s", 0)
-		time.Sleep(10 * time.Second)
-		wantWait(t, v, "192.0.2.1", "c", "s", 0)
 	})
 }
 
