@@ -126,18 +126,3 @@ func TestStaleConnection(t *testing.T) {
 		}
 	})
 }
-
-// TestConnectionClose: a receiver that ends its connection after each response has not
-// failed.
-func TestConnectionClose(t *testing.T) {
-	r := newReceiver(t, true, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close")
-	})
-	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy(r)})
-	for range 3 {
-		check(t, "send", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
-	}
-	if len(r.received()) != 3 {
-		t.Errorf("%d requests for 3 messages", len(r.received()))
-	}
-}

@@ -162,25 +162,6 @@ func TestNilHealth(t *testing.T) {
 	}
 }
 
-// TestNotStopped: a webhook with the zero Since is not stopped, since nothing would tell it from
-// what the client sets next.
-func TestNotStopped(t *testing.T) {
-	r := newReceiver(t, false, status(http.StatusGone))
-	health, err := deliver.NewHealth(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := store.NewMemory()
-	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(r.URL))
-	if err := st.Apply(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Health: health})
-	for range 2 {
-		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
-	}
-}
-
 // TestRefusedIsNotStopped: the policy decides at each attempt, and what the host cannot
 // provide is not shown to the client.
 func TestRefusedIsNotStopped(t *testing.T) {
