@@ -241,15 +241,22 @@ func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 func TestHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		path := filepath.Join(t.TempDir(), "webhooks.jsonl")
-		file, want := openFile(t, path, nil), model{}
+		disk := faultfs.New()
+		open := func() *store.File {
+			file, err := store.OpenFS(disk, "log", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return file
+		}
+		file, want := open(), model{}
 		for n := range 300 {
 			switch random.IntN(20) {
 			case 0:
 				if err := file.Close(); err != nil {
 					t.Fatal(err)
 				}
-				file = openFile(t, path, nil)
+				file = open()
 			case 1:
 				if err := file.Compact(t.Context()); err != nil {
 					t.Fatal(err)
@@ -263,6 +270,9 @@ func TestHistories(t *testing.T) {
 			if got := observe(file, clients...); got != want.String() {
 				t.Fatalf("seed %d, after %d steps:\n%swant\n%s", seed, n, got, want)
 			}
+		}
+		if err := file.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
