@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -241,12 +242,14 @@ func TestHistory(t *testing.T) {
 				}
 			}
 			for range 15 {
+				f.forgetSendAgain()
 				if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
 					t.Fatal(err)
 				}
 				f.awaitEnds(outbox.GivenUp, 1)
 			}
 			status.Store(204)
+			f.forgetSendAgain()
 			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
 				t.Fatal(err)
 			}
@@ -267,6 +270,52 @@ func TestHistory(t *testing.T) {
 				if a.Reason != want || a.Started.Before(start) || a.Started.After(time.Now()) {
 					t.Errorf("attempt %d: %+v", i, a)
 				}
+			}
+		})
+	}
+}
+
+// forgetSendAgain makes it long ago that notifications were sent again.
+func (f *fixture) forgetSendAgain() {
+	f.t.Helper()
+	f.exec("UPDATE {message} SET resent = resent - 10000000")
+}
+
+// TestSendAgainWaits: a client can send a notification again at once, but then not before ten
+// seconds have passed, whatever its receiver responds. Others can be sent again meanwhile.
+func TestSendAgainWaits(t *testing.T) {
+	states := map[string]string{"204": "delivered", "413": "given_up", "410": "dropped", "400": "waiting"}
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, &outbox.Options{Schedule: deliver.Schedule{time.Hour}}, &deliver.Options{MaxPause: time.Millisecond})
+			f.respond = func(w http.ResponseWriter, r *http.Request) {
+				status, _ := strconv.Atoi(r.Header.Get("Webhook-Id"))
+				w.WriteHeader(status)
+			}
+			f.set("a", "/")
+			f.run()
+			sendAgain := func(id string) error { return f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: id}) }
+			for id, state := range states {
+				f.enqueue("a", "e", id)
+				f.awaitAttempt("a", id)
+				if err := sendAgain(id); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+				f.awaitAttempt("a", id)
+				var tooSoon interface{ RetryAfter() time.Duration }
+				if err := sendAgain(id); !errors.As(err, &tooSoon) || tooSoon.RetryAfter() <= 0 || tooSoon.RetryAfter() > 10*time.Second {
+					t.Errorf("%s was sent again: %v", id, err)
+				}
+				if n, err := f.box.Notification(t.Context(), "a", id); err != nil || n.State != state || n.Attempts != 1 {
+					t.Errorf("want %s: %+v, %v", state, n, err)
+				}
+			}
+			f.forgetSendAgain()
+			for id := range states {
+				if err := sendAgain(id); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+				f.awaitArrivals(id, 3)
 			}
 		})
 	}
@@ -560,7 +609,7 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 			f.apply(webhookcfg.SetChange("a", webhookcfg.Entity("other"), egress.NewURL(strings.Replace(f.server.URL, "127.0.0.1", "127.0.0.2", 1)+"/")))
 			f.run()
 			f.enqueue("a", "e", "m1")
-			f.awaitRetry("a", "m1")
+			f.awaitAttempt("a", "m1")
 			if err := f.box.SendAgain(t.Context(), "b", webhookcfg.Selection{ID: "m1"}); !errors.Is(err, webhookcfg.ErrNoNotification) {
 				t.Errorf("another client: %v", err)
 			}
@@ -589,15 +638,15 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 	}
 }
 
-// awaitRetry waits until a notification waits for its next attempt.
-func (f *fixture) awaitRetry(client, id string) {
+// awaitAttempt waits until a notification has had an attempt since it was enqueued or sent again.
+func (f *fixture) awaitAttempt(client, id string) {
 	f.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		n, err := f.box.Notification(f.t.Context(), client, id)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		if !n.Due.IsZero() {
+		if n.Attempts > 0 {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -20,7 +20,9 @@ const (
 	resendLook  = 2 * time.Second // for those that another process started
 	resendLimit = 20              // clients that take turns
 
-	// resendEvery is how long a client has to wait after a SendAgain of many before the next.
+	// resendEvery is how long a client has to wait after a SendAgain of many before the next, and
+	// after that of one notification before it sends the same one again: otherwise it would go
+	// out as often as a form is sent, whatever its receiver responds.
 	resendEvery = 10 * time.Second
 	// resendSoon: a retry that's due so soon is left alone.
 	resendSoon = 10 * time.Second
@@ -33,8 +35,9 @@ const (
 
 // SendAgain implements [webhookcfg.NotificationQueue]. For a selection with a Scope, it writes
 // a small row, and a process that runs makes 500 notifications due at a time. A client can only
-// have one of these under way. If the selection has neither an ID nor a Scope, or both, the error
-// wraps [webhookcfg.ErrInvalidArgument].
+// have one of these under way, and start the next one 10 seconds after that. It can also send the
+// same notification again every 10 seconds. An error before that has a RetryAfter. If the selection
+// has neither an ID nor a Scope, or both, the error wraps [webhookcfg.ErrInvalidArgument].
 func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) (err error) {
 	switch {
 	case (s.ID == "") == (s.Scope == webhookcfg.Scope{}):
@@ -59,22 +62,32 @@ func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Sele
 // one that's ambiguous.
 var errSelection = fmt.Errorf("%w: set either the ID or the Scope of the selection", webhookcfg.ErrInvalidArgument)
 
-// sentAgain are the columns of a notification that is sent again.
-const sentAgain = `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = ''`
+const (
+	// sentAgain are the columns of a notification that is sent again.
+	sentAgain = `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = '', resent = {now}`
+
+	// isLater is a condition for notifications that aren't due anyway.
+	isLater = `(state >= 2 OR state = 1 AND due > 0)`
+)
 
 func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
-	v := values{"client": []byte(client), "id": id}
-	rows, err := exec(ctx, t.db, t.compile(sentAgain+` WHERE client = @client AND id = @id AND (state >= 2 OR state = 1 AND due > 0)`), v)
+	v := values{"client": []byte(client), "id": id, "wait": resendEvery.Microseconds()}
+	rows, err := exec(ctx, t.db, t.compile(sentAgain+` WHERE client = @client AND id = @id AND `+isLater+` AND resent <= {now} - @wait`), v)
 	if err != nil || rows > 0 {
 		return err
 	}
-	err = webhookcfg.ErrNoNotification
-	e := query(ctx, t.db, t.compile(`SELECT state FROM {message} WHERE client = @client AND id = @id`), v, func(*sql.Rows) error {
-		err = nil // it's due anyway
-		return nil
+	isKnown := false
+	err = query(ctx, t.db, t.compile(`SELECT CASE WHEN `+isLater+` THEN 1 ELSE 0 END, resent + @wait - {now} FROM {message} WHERE client = @client AND id = @id`), v, func(rows *sql.Rows) error {
+		isKnown = true
+		var later bool
+		var left int64
+		if err := rows.Scan(&later, &left); err != nil || !later {
+			return err
+		}
+		return tooSoonError(micros(left))
 	})
-	if e != nil {
-		return e
+	if err == nil && !isKnown {
+		err = webhookcfg.ErrNoNotification
 	}
 	return err
 }
@@ -94,7 +107,7 @@ WHERE client = @client AND ended > 0 AND ended <= {now} - @wait`), v)
 	rows, err = exec(ctx, t.db, t.compile(t.engine.insertOnce+` INTO {again} (client, entity, since, started, ended, steps, part, due, seq, sent)
 VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.onConflict), v)
 	if err == nil && rows == 0 {
-		err = tooSoonError{}
+		err = tooSoonError(resendEvery)
 	}
 	return err
 }
@@ -106,16 +119,17 @@ func since(s webhookcfg.Selection) int64 {
 	return max(s.Since.UnixMicro(), 0)
 }
 
-// tooSoonError is the error of a SendAgain while another one goes on.
-type tooSoonError struct{}
+// tooSoonError is the error of a SendAgain too soon after another one, or while that goes on. It's
+// how long to wait.
+type tooSoonError time.Duration
 
 // Error implements error.
-func (tooSoonError) Error() string {
-	return "the client sent notifications again a moment ago, or is still doing so"
+func (e tooSoonError) Error() string {
+	return fmt.Sprintf("the client sent this again a moment ago, or is still doing so: wait for %v", time.Duration(e))
 }
 
 // RetryAfter returns how long to wait.
-func (tooSoonError) RetryAfter() time.Duration { return resendEvery }
+func (e tooSoonError) RetryAfter() time.Duration { return time.Duration(e) }
 
 // resendParts are the notifications that are sent again, in order. Retries are those that
 // nobody would wait for: they are due too late.

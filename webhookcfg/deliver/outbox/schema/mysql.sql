@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   status integer NOT NULL,
   reason varchar(64) CHARACTER SET ascii NOT NULL,
   history varchar(480) CHARACTER SET ascii NOT NULL DEFAULT '',
+  resent bigint NOT NULL DEFAULT 0,
   content_type varchar(256) CHARACTER SET ascii NOT NULL,
   body longblob NOT NULL,
   UNIQUE (client, id),

@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   status INTEGER NOT NULL,
   reason TEXT NOT NULL,
   history TEXT NOT NULL DEFAULT '',
+  resent INTEGER NOT NULL DEFAULT 0,
   content_type TEXT NOT NULL,
   body BLOB NOT NULL,
   UNIQUE (client, id)
