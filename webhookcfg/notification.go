@@ -29,7 +29,8 @@ type NotificationQueue interface {
 	// with a new schedule. The limits of the client and pauses of its receivers apply to them
 	// as to new ones. If the selection has a Scope, SendAgain only starts this, and the work
 	// goes on in the background. If the selected ID doesn't exist, the error wraps
-	// [ErrNoNotification].
+	// [ErrNoNotification]. Ask a client to wait that sends the same ones again within seconds,
+	// with RetryAfter: otherwise it could do so without end.
 	SendAgain(ctx context.Context, client string, s Selection) error
 
 	// PlanSendAgain returns what SendAgain would do with a selection that has a Scope, and how

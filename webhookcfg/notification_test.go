@@ -116,6 +116,9 @@ func TestNotificationGuards(t *testing.T) {
 					if !errors.As(err, &e) || e.Status != tt.want || event.Status != tt.want || tt.cause != nil && !errors.Is(err, tt.cause) {
 						t.Fatalf("got %v, event %+v, want status %d", err, event, tt.want)
 					}
+					if wait, ok := errors.AsType[retryError](tt.cause); ok && e.RetryAfter != wait.wait {
+						t.Errorf("the client should wait for %v, want %v", e.RetryAfter, wait.wait)
+					}
 					if text := records.String() + err.Error() + fmt.Sprintf("%+v", event); strings.Contains(text, "t0ken") || strings.Contains(text, "v4lue") {
 						t.Errorf("the record shows the URL: %s", text)
 					}
