@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -497,6 +498,66 @@ func TestSendAgainTakesTurns(t *testing.T) {
 				t.Errorf("the others went first: %v", ended)
 			}
 		})
+	}
+}
+
+// TestSendAgainFails: nobody waits for a client whose notifications can't be sent again, and the
+// log names it.
+func TestSendAgainFails(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			db, _ := f.wired(func(c call) (before, after error) {
+				if strings.HasPrefix(c.kind, "UPDATE again SET steps") && slices.ContainsFunc(c.args, func(v driver.NamedValue) bool {
+					client, _ := v.Value.([]byte)
+					return string(client) == "a"
+				}) {
+					return errors.New("the disk is broken"), nil
+				}
+				return nil, nil
+			})
+			log := make(logged, 100)
+			box, err := outbox.New(db, e.dialect, f.sender, &outbox.Options{Prefix: f.prefix, Logger: slog.New(slog.NewTextHandler(log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			past := time.Now().UnixMicro() - 1e6
+			for i, client := range []string{"a", "b"} {
+				f.set(client, "/")
+				f.fillRows([]shownRow{{seq: i, client: client, entity: "e", state: givenUp, due: past, enqueued: past}})
+				if err := box.SendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.runBox(box)
+			f.awaitResend("b", 1)
+			f.awaitArrivals("m1", 1)
+			log.await(t, `client \"a\": the disk is broken`)
+		})
+	}
+}
+
+// logged are the records of a log.
+type logged chan string
+
+func (l logged) Write(record []byte) (int, error) {
+	l <- string(record)
+	return len(record), nil
+}
+
+// await waits for a record with a text.
+func (l logged) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case record := <-l:
+			if strings.Contains(record, text) {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("logged nothing with %s", text)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -169,8 +170,27 @@ func (p *process) resendAll(ctx context.Context) {
 }
 
 // resend makes a step for each of the clients that come next, so that nobody waits for those with
-// many notifications.
-func (t *tables) resend(ctx context.Context, after string) (clients []string, next string, err error) {
+// many notifications, or for those whose step fails. It returns the others.
+func (t *tables) resend(ctx context.Context, after string) (sent []string, next string, err error) {
+	clients, err := t.resending(ctx, after)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, client := range clients {
+		if e := t.resendSome(ctx, client); e != nil {
+			err = errors.Join(err, fmt.Errorf("client %q: %w", client, e))
+		} else {
+			sent = append(sent, client)
+		}
+	}
+	if len(clients) == resendLimit {
+		next = clients[resendLimit-1]
+	}
+	return sent, next, err
+}
+
+// resending returns the clients after one that send many notifications again.
+func (t *tables) resending(ctx context.Context, after string) (clients []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	v := values{"after": []byte(after), "limit": resendLimit}
@@ -180,18 +200,14 @@ func (t *tables) resend(ctx context.Context, after string) (clients []string, ne
 		clients = append(clients, string(client))
 		return err
 	})
-	if len(clients) == resendLimit {
-		next = clients[resendLimit-1]
-	}
-	for _, client := range clients {
-		if err == nil {
-			err = t.transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
-		}
-	}
-	if err != nil {
-		return nil, next, err
-	}
-	return clients, next, nil
+	return clients, err
+}
+
+// resendSome makes a step for a client.
+func (t *tables) resendSome(ctx context.Context, client string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return t.transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
 }
 
 // resendStep makes some notifications of a client due. The first statement takes the row, so
