@@ -266,9 +266,10 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 		if l := s.lines[client]; l == nil || l.owner == 0 && l.due.After(now) || l.owner == me {
 			f.fresh = append(f.fresh, client)
 		}
-		f.last = client
 	}
-	f.more = len(all) >= limit
+	if len(all) == limit {
+		f.next = all[limit-1]
+	}
 	f.others = maps.Clone(s.processes)
 	delete(f.others, me)
 	return f, nil

@@ -26,8 +26,7 @@ type found struct {
 	erased []string        // those that it should forget
 	fresh  []string        // clients with fresh notifications whose line the process has, or nobody has and isn't due
 	others map[int64]int64 // the last sign of life of each other process
-	last   string          // the last client with fresh notifications
-	more   bool            // there are others after it
+	next   string          // if there are more clients with fresh notifications: those after this one
 }
 
 // elsewhere is how long a process remembers that another one has a line.
@@ -106,10 +105,7 @@ func (p *process) look(polling, work context.Context) {
 			clear(p.sightings) // others may have been cut off, too
 			continue
 		}
-		after = ""
-		if f.more {
-			after = f.last
-		}
+		after = f.next
 		if dead := p.dead(f.others, time.Now()); len(dead) > 0 {
 			call, cancel := context.WithTimeout(polling, callTimeout)
 			n, err := p.queue.bury(call, dead)
@@ -125,7 +121,7 @@ func (p *process) look(polling, work context.Context) {
 			lastFound = now
 		}
 		rested = now.Add(pollShare * took)
-		if f.more {
+		if f.next != "" {
 			next = rested
 			continue
 		}
@@ -206,7 +202,9 @@ func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f
 			}
 		case 3:
 			steps++
-			f.last = string(client)
+			if steps == limit {
+				f.next = string(client)
+			}
 			if isDue := beat != 0; id == me || id == 0 && !isDue {
 				f.fresh = append(f.fresh, string(client))
 			}
@@ -215,6 +213,5 @@ func (t *tables) poll(ctx context.Context, me int64, after string, limit int) (f
 		}
 		return nil
 	})
-	f.more = steps >= limit
 	return f, err
 }
