@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -27,6 +28,21 @@ func (p *process) dead(others map[int64]int64, now time.Time) map[int64]int64 {
 		}
 	}
 	return dead
+}
+
+// takeOver makes the lines of processes that have ended due, given the last signs of life of all.
+func (p *process) takeOver(ctx context.Context, others map[int64]int64) {
+	dead := p.dead(others, time.Now())
+	if len(dead) == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n, err := p.queue.bury(call, dead)
+	p.warn(ctx, "can't take over from a process that has ended", err)
+	if n > 0 {
+		p.options.Logger.LogAttrs(ctx, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
+	}
 }
 
 // orphanLines makes the lines of a process due before all others, as if they had been woken, since

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"time"
 )
 
@@ -95,9 +94,7 @@ func (p *process) look(polling, work context.Context) {
 			continue
 		}
 		start := time.Now()
-		call, cancel := context.WithTimeout(polling, callTimeout)
-		f, err := p.queue.poll(call, p.id, after, pollLimit)
-		cancel()
+		f, err := p.poll(polling, after)
 		took := time.Since(start)
 		if err != nil {
 			p.warn(polling, "can't look for notifications", err)
@@ -106,34 +103,33 @@ func (p *process) look(polling, work context.Context) {
 			continue
 		}
 		after = f.next
-		if dead := p.dead(f.others, time.Now()); len(dead) > 0 {
-			call, cancel := context.WithTimeout(polling, callTimeout)
-			n, err := p.queue.bury(call, dead)
-			cancel()
-			p.warn(polling, "can't take over from a process that has ended", err)
-			if n > 0 {
-				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
-			}
-		}
+		p.takeOver(polling, f.others)
 		news := p.distribute(polling, work, f)
 		now := time.Now()
 		if news {
 			lastFound = now
 		}
 		rested = now.Add(pollShare * took)
-		if f.next != "" {
-			next = rested
-			continue
-		}
-		quiet := now.Sub(lastFound)
-		if ago, ok := p.expects(now); ok {
-			quiet = min(quiet, ago)
-		}
-		next = now.Add(min(max(quiet/8, minPoll), maxPoll))
-		if next.Before(rested) {
-			next = rested
+		next = rested
+		if at := now.Add(p.pollWait(now, lastFound)); f.next == "" && at.After(next) {
+			next = at
 		}
 	}
+}
+
+func (p *process) poll(ctx context.Context, after string) (found, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return p.queue.poll(ctx, p.id, after, pollLimit)
+}
+
+// pollWait returns how long nothing needs to be looked for, if all has been found.
+func (p *process) pollWait(now, lastFound time.Time) time.Duration {
+	quiet := now.Sub(lastFound)
+	if ago, ok := p.expects(now); ok {
+		quiet = min(quiet, ago)
+	}
+	return min(max(quiet/8, minPoll), maxPoll)
 }
 
 func (p *process) takeHints() (clients []string) {
