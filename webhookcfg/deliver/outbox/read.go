@@ -185,62 +185,24 @@ func (l *line) late(now time.Time) (seen []outcome) {
 // seen.
 func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) (seen []outcome) {
 	zone := from.zone()
-	var next *position
-	if len(rows) >= limit {
-		next = &position{rows[len(rows)-1].due, rows[len(rows)-1].seq + 1}
-	}
-	for i, row := range rows {
-		if row.zone() != zone {
-			rows, next = rows[:i], nil
-			break
-		}
-		if row.left > 0 && !l.ahead.After(now) && l.order != InOrder {
-			l.retry = earliest(l.retry, now.Add(row.left))
-			rows, next = rows[:i], nil
-			break
-		}
-	}
-	// What the receivers skipped in this range is known now.
+	rows, next := l.within(from, rows, limit, now)
 	for _, r := range l.receivers {
-		if s := r.skipped[zone]; s != nil && from.compare(*s) <= 0 && (next == nil || s.compare(*next) < 0) {
-			r.skipped[zone] = nil
-			if next != nil {
-				r.skipped[zone] = next
-			}
-		}
+		r.reread(from, next)
 	}
 	isAgain := false
 	if a := l.again[zone]; a != nil && from.compare(*a) <= 0 {
 		isAgain = from == *a
 		l.again[zone] = next
 	}
-	if zone == zoneRetry && isAgain && from == retriesStart {
+	if isAgain && from == retriesStart {
 		l.startRetries()
 	}
 	for _, row := range rows {
-		if l.isKnown(row.seq) {
-			continue
-		}
-		at := l.routes[row.entity]
-		if row.due > 0 && l.order == InOrder {
-			seen = append(seen, l.stall(row.entity, row.seq)...)
-		}
-		if row.left > 0 && !(l.ahead.After(now) && at.since.UnixMicro() > row.since) {
-			l.retry = earliest(l.retry, now.Add(row.left))
-			continue
-		}
-		if l.isStalled(row) {
-			continue // it's read again when the first one has ended
-		}
-		r := l.receiver(at)
-		s := r.skipped[zone]
-		if r.held < room && !r.blocked.After(now) && (s == nil || s == next || row.compare(*s) < 0) {
-			l.add(&message{row: row, taken: now}, r)
-		} else {
-			r.skip(row.position)
+		if !l.isKnown(row.seq) {
+			seen = append(seen, l.takeWaiting(row, next, now)...)
 		}
 	}
-	if zone == zoneRetry && isAgain && next == nil {
+	if isAgain && next == nil && zone == zoneRetry {
 		l.endRetries()
 	}
 	for _, r := range l.receivers {
@@ -248,6 +210,48 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) (
 			r.blocked = l.rested // the line reads all of it then, wherever it leads now
 		}
 		l.settle(r, now)
+	}
+	return seen
+}
+
+// within returns the rows of a read that are in the zone of its start, up to the first retry that
+// nobody wants before it's due. The zone goes on at next, or is read to its end if that's nil.
+func (l *line) within(from position, rows []row, limit int, now time.Time) (all []row, next *position) {
+	for i, row := range rows {
+		if row.zone() != from.zone() {
+			return rows[:i], nil
+		}
+		if row.left > 0 && !l.ahead.After(now) && l.order != InOrder {
+			l.retry = earliest(l.retry, now.Add(row.left))
+			return rows[:i], nil
+		}
+	}
+	if len(rows) >= limit {
+		next = &position{rows[len(rows)-1].due, rows[len(rows)-1].seq + 1}
+	}
+	return rows, next
+}
+
+// takeWaiting takes in a row of a read that goes on at next. It returns what must be written as
+// seen.
+func (l *line) takeWaiting(row row, next *position, now time.Time) (seen []outcome) {
+	at := l.routes[row.entity]
+	if row.due > 0 && l.order == InOrder {
+		seen = l.stall(row.entity, row.seq)
+	}
+	if row.left > 0 && !(l.ahead.After(now) && at.since.UnixMicro() > row.since) {
+		l.retry = earliest(l.retry, now.Add(row.left))
+		return seen
+	}
+	if l.isStalled(row) {
+		return seen // it's read again when the first one has ended
+	}
+	r := l.receiver(at)
+	s := r.skipped[row.zone()]
+	if r.held < room && !r.blocked.After(now) && (s == nil || s == next || row.compare(*s) < 0) {
+		l.add(&message{row: row, taken: now}, r)
+	} else {
+		r.skip(row.position)
 	}
 	return seen
 }

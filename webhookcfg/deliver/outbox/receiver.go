@@ -35,6 +35,15 @@ func (r *receiver) skip(p position) {
 	}
 }
 
+// reread forgets what was skipped between the start of a read and next, since it's known now. The
+// rest of the zone starts at next; nil: there's none.
+func (r *receiver) reread(from position, next *position) {
+	s := &r.skipped[from.zone()]
+	if *s != nil && from.compare(**s) <= 0 && (next == nil || (*s).compare(*next) < 0) {
+		*s = next
+	}
+}
+
 // takes reports whether the message at a position can come into memory: there's room, and
 // nothing before it stayed in the tables.
 func (r *receiver) takes(p position, now time.Time) bool {
