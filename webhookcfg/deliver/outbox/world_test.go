@@ -201,6 +201,16 @@ func (w *world) run(opts Options, senderOpts deliver.Options) *node {
 	return n
 }
 
+// stopWithin stops a process, and fails the test if that takes longer than it may.
+func (n *node) stopWithin(t *testing.T, limit time.Duration) {
+	t.Helper()
+	start := time.Now()
+	n.stop()
+	if took := time.Since(start); took > limit {
+		t.Errorf("stopped after %v", took)
+	}
+}
+
 // has reports whether a process has a client's line.
 func (n *node) has(client string) bool {
 	n.box.mu.Lock()
