@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,5 +102,38 @@ func TestUnpausedWhileTakenIn(t *testing.T) {
 	}
 	if !slices.Equal(started, []int64{1, 2}) {
 		t.Errorf("%v start, want 1 and 2", started)
+	}
+}
+
+// TestStartsWithinLimits: a line starts no more attempts at a time than its client may have, and
+// of these no more of a receiver than that takes, however many are waiting.
+func TestStartsWithinLimits(t *testing.T) {
+	t.Parallel()
+	const perReceiver = 2
+	hosts := []string{"even.example:443", "odd.example:443"}
+	for perClient, want := range map[int]int{3: 3, 8: perReceiver * len(hosts)} {
+		now := time.Now()
+		l := newLine("a", perClient, EachEntity)
+		l.known = func(hostport string) deliver.Receiver {
+			return deliver.Receiver{HostPort: hostport, Limit: perReceiver}
+		}
+		var rows []row
+		for seq := range int64(12) {
+			entity := strconv.FormatInt(seq, 10)
+			l.route(entity, hosts[seq%2], now, now)
+			rows = append(rows, row{position: position{seq: seq + 1}, entity: entity, id: "m" + entity})
+		}
+		l.addFresh(rows, page, false, now)
+		var started []*message
+		for m := l.next(now); m != nil; m = l.next(now) {
+			started = append(started, m)
+		}
+		if len(started) != want || l.hasTurn(now) {
+			t.Fatalf("a client that may have %d has %d, want %d; more have a turn: %t", perClient, len(started), want, l.hasTurn(now))
+		}
+		l.ended(started[0], false, now)
+		if !l.hasTurn(now) || l.next(now) == nil || l.next(now) != nil {
+			t.Errorf("a client that may have %d: after an end, it isn't just one more that starts", perClient)
+		}
 	}
 }
