@@ -14,10 +14,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// defaultClients is how many clients a process sends to at a time. Lines that it holds without
-// anything to send don't count.
-const defaultClients = 256
-
 // claimed is a line that was claimed.
 type claimed struct {
 	client string

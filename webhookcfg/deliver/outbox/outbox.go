@@ -69,7 +69,18 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-const defaultGrace = 20 * time.Second
+const (
+	// defaultClients is how many clients a process sends to at a time. Lines that it holds
+	// without anything to send don't count.
+	defaultClients = 256
+	defaultGrace   = 20 * time.Second
+
+	defaultKeepFor       = 30 * 24 * time.Hour
+	defaultKeepPerClient = 10_000
+
+	defaultKeepDelivered          = 24 * time.Hour
+	defaultKeepDeliveredPerClient = 1000
+)
 
 func (o *Options) complete() error {
 	if min(o.MaxBody, o.Clients, o.KeepPerClient, o.KeepDeliveredPerClient) < 0 || o.Grace < 0 {

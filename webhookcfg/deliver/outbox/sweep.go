@@ -9,14 +9,6 @@ import (
 )
 
 const (
-	defaultKeepFor       = 30 * 24 * time.Hour
-	defaultKeepPerClient = 10_000
-
-	defaultKeepDelivered          = 24 * time.Hour
-	defaultKeepDeliveredPerClient = 1000
-)
-
-const (
 	// A process sweeps soon after it has started, in case it never runs for long, and then
 	// every few minutes, a batch at a time.
 	sweepFirst = 2 * time.Second
