@@ -426,3 +426,29 @@ func TestThrottleOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestThrottleNamesTheLongestWait: if several limits are used up, the error has the one with the
+// longest wait, whichever comes first.
+func TestThrottleNamesTheLongestWait(t *testing.T) {
+	for _, tt := range []struct {
+		ofPair, ofSource time.Duration
+		want             string
+	}{
+		{time.Minute, time.Second, "with this id from this source"},
+		{time.Second, time.Minute, "from this source"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			v := mustThrottle(t, new(counted), &auth.ThrottleOptions{
+				PerClientAndSource: auth.Rate{Burst: 3, Every: tt.ofPair},
+				PerSource:          auth.Rate{Burst: 3, Every: tt.ofSource},
+			})
+			for range 3 {
+				wantWait(t, v, "192.0.2.1", "c", "wrong", 0)
+			}
+			_, err := v.Verify(from(t, "192.0.2.1"), "c", "s")
+			if want := "auth: too many failed sign-ins " + tt.want + "; retry after 1m0s"; err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
