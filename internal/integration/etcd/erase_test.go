@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // erases erases a client while a reader is away. Nothing of the client must be left, a new
@@ -53,6 +56,33 @@ func erases(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	erase("gone", 2)
 	expect(t, st, "gone0", "e1", hooktest.URL(1).Reveal())
+}
+
+// erasesBeforeSet sets a webhook between any two requests of an erase, of an entity or of all. It
+// must not be lost.
+func erasesBeforeSet(t *testing.T, c *etcdcluster.Cluster) {
+	for _, set := range []webhookcfg.Change{hooktest.Set("acme", "e1", 3), hooktest.SetAll("acme", 3)} {
+		for after, isOver := 1, false; !isOver; after++ {
+			client, o := c.Client(t), newOptions()
+			other := open(t, c, o)
+			hooktest.Apply(t, other, hooktest.Set("acme", "e0", 1), hooktest.UnsetAll("acme", 2))
+			requests := 0
+			client.KV = &kv{client.KV, func(*clientv3.TxnResponse) {
+				if requests++; requests == after {
+					hooktest.Apply(t, other, set)
+				}
+			}}
+			st := openOn(t, client, o)
+			if err := st.Erase(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+			if isOver = requests < after; isOver {
+				hooktest.Apply(t, other, set)
+			}
+			expect(t, other, "acme", "e0", map[bool]string{true: set.URL.Reveal()}[set.Scope.IsAll()])
+			expect(t, other, "acme", "e1", set.URL.Reveal())
+		}
+	}
 }
 
 // erasesConcurrently checks that erasing doesn't break histories.

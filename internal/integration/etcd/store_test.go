@@ -121,6 +121,7 @@ func TestHealthy(t *testing.T) {
 		"notify":              notifies,
 		"clients":             listsClients,
 		"erase":               erases,
+		"erase before a set":  erasesBeforeSet,
 		"erase, concurrently": erasesConcurrently,
 		"sweep":               sweeps,
 		"sweep, in parts":     sweepsInParts,
