@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 )
 
 // outcome tells whether a failed write changed anything.
@@ -65,4 +67,19 @@ func (p provedOutcomes) of(code string) outcome {
 		found = p[code[:2]]
 	}
 	return found
+}
+
+// resolveOutcome reports whether a change was committed. Its first statement waits for the
+// end of the change's transaction. The second finds the change's mark, which is there if the
+// change was committed and no other followed.
+//
+// The second also replaces the mark. A commit that writes is only acknowledged when
+// everything before it is as durable, for instance on a standby that the first commit didn't
+// wait for.
+func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	v["next"] = rand.Int64()
+	rows, err := s.write(ctx, s.queries.resolveOutcome, v)
+	return err == nil && rows == 1
 }

@@ -143,21 +143,6 @@ func pause(ctx context.Context, n int) error {
 // after the context has ended.
 const cleanupTimeout = 500 * time.Millisecond
 
-// resolveOutcome reports whether a change was committed. Its first statement waits for the
-// end of the change's transaction. The second finds the change's mark, which is there if the
-// change was committed and no other followed.
-//
-// The second also replaces the mark. A commit that writes is only acknowledged when
-// everything before it is as durable, for instance on a standby that the first commit didn't
-// wait for.
-func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	v["next"] = rand.Int64()
-	rows, err := s.write(ctx, s.queries.resolveOutcome, v)
-	return err == nil && rows == 1
-}
-
 // release ends a connection's transaction or lock, even if ctx has ended. If that fails, the
 // connection doesn't go back to the pool.
 func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
