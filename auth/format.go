@@ -186,11 +186,11 @@ func (h *hasher) newPBKDF2Line(id, secret string) (string, error) {
 		return "", err
 	}
 	salt := newSalt()
-	sum, err := h.derive(secret, salt, minRounds)
+	sum, err := h.derive(secret, salt, newRounds)
 	if err != nil {
 		return "", fmt.Errorf("auth: hashing a secret: %w", err)
 	}
-	return pbkdf2Line(id, secretHash{minRounds, salt, sum}), nil
+	return pbkdf2Line(id, secretHash{newRounds, salt, sum}), nil
 }
 
 func checkNew(id, secret string, minLen int) error {

@@ -52,7 +52,6 @@
 package portal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -178,6 +177,6 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 		}
 	}
 	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
-	p.policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")
+	p.policy = contentPolicy(o.FrameAncestors)
 	return p, nil
 }

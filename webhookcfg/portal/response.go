@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"html/template"
 	"maps"
@@ -9,6 +10,11 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
+
+// contentPolicy returns the Content-Security-Policy. By default, nobody can frame the pages.
+func contentPolicy(frameAncestors string) string {
+	return "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(frameAncestors, "'none'")
+}
 
 // setHeader sets the header fields of every response.
 func (v *visit) setHeader() {
