@@ -447,7 +447,7 @@ func TestReplay(t *testing.T) {
 	if _, err := replay("replay", "acme"); err != nil {
 		t.Error(err)
 	}
-	if out, err := replay("-since", "2001-01-01T00:00:00Z", "replay"); err == nil || !strings.Contains(err.Error(), `"acme": outbox: send again: the client sent notifications again a moment ago`) || out != "other: 2\n" {
+	if out, err := replay("-since", "2001-01-01T00:00:00Z", "replay"); err == nil || !strings.Contains(err.Error(), `"acme": outbox: send again: the client sent this again a moment ago`) || out != "other: 2\n" {
 		t.Errorf("while one is at it: %q, %v", out, err)
 	}
 }
