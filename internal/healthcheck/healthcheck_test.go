@@ -86,3 +86,22 @@ func TestHang(t *testing.T) {
 		}
 	})
 }
+
+// TestHangForever: nobody waits for an examination that doesn't end with its context, and no
+// second one starts.
+func TestHangForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c healthcheck.Check
+		started, examined, release := time.Now(), 0, make(chan struct{})
+		defer close(release)
+		for range 2 {
+			err := c.Do(t.Context(), func(context.Context) error { examined++; <-release; return nil })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v after %v", err, time.Since(started))
+			}
+		}
+		if waited := time.Since(started); waited != 12*time.Second || examined != 1 {
+			t.Errorf("two callers waited %v, for %d examinations", waited, examined)
+		}
+	})
+}
