@@ -123,6 +123,12 @@ type viewRange struct {
 	start position
 }
 
+// has reports whether a page of the range can end at a position. From one outside, a query would
+// look through rows that it doesn't return.
+func (r viewRange) has(p position) bool {
+	return r.from != nextRetry || p.compare(r.start) >= 0
+}
+
 // ofStates returns a range of an entity's notifications in some states. It takes their numbers
 // from the index, and reads only those that it returns.
 func ofStates(first, last int) string {
@@ -180,7 +186,8 @@ func parsePlace(q webhookcfg.NotificationQuery) (*place, error) {
 	if err == nil {
 		err = json.Unmarshal(text, p)
 	}
-	if err != nil || p.Range < 0 || p.Range >= len(viewRanges(q)) {
+	ranges := viewRanges(q)
+	if err != nil || p.Range < 0 || p.Range >= len(ranges) || !ranges[p.Range].has(position{p.Due, p.Seq}) {
 		return nil, fmt.Errorf("%w: After is not the Next of a page", webhookcfg.ErrInvalidArgument)
 	}
 	return p, nil
