@@ -48,9 +48,20 @@ func (v *visit) panicked(where string, value any) error {
 // a person could choose shorter ones to hide words of the reason.
 const minCookie = 16
 
+// maxSearched is the length of the longest text in which we look for secrets, and of the cookies
+// that we look for. A stranger chooses the cookies and, if the host quotes them, the text.
+const maxSearched = 8 << 10
+
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
 func (v *visit) redacted(text string, url egress.URL) string {
+	sent := 0
+	for _, cookie := range v.r.Header["Cookie"] {
+		sent += len(cookie)
+	}
+	if len(text) > maxSearched || sent > maxSearched {
+		return fmt.Sprintf("withheld: it has %d bytes, and the cookies have %d, too many to look for secrets", len(text), sent)
+	}
 	authorization := v.r.Header.Get("Authorization")
 	_, token, _ := strings.Cut(authorization, " ")
 	_, password, _ := v.r.BasicAuth()

@@ -197,6 +197,33 @@ func TestAuthorizationInError(t *testing.T) {
 	}
 }
 
+// TestSearchIsBounded: a stranger chooses the cookies and, if the host quotes one, its error. Looking
+// for many of them in a long text would take longer than any timeout, so the log goes without it.
+func TestSearchIsBounded(t *testing.T) {
+	for what, fields := range map[string]struct{ session, others string }{
+		"a long text":  {strings.Repeat("z", 9<<10), ""},
+		"many cookies": {sessionToken, strings.Repeat("; c="+sessionToken+"0", 500)},
+	} {
+		f := newFixture(t).hosted()
+		records := f.record()
+		f.portal.Client = func(r *http.Request) (string, string, error) {
+			session, err := r.Cookie("session")
+			if err != nil {
+				return "", "", err
+			}
+			return "", "", errors.New("no session " + session.Value)
+		}
+		p := f.serve(t)
+		r := p.request("GET", "")
+		r.Header.Set("Cookie", "session="+fields.session+fields.others)
+		p.do(r).expect(t, http.StatusServiceUnavailable, "</html>")
+		if !strings.Contains(records.String(), "withheld") {
+			t.Errorf("%s: logged %.200s", what, records)
+		}
+		records.expectWithout(t, what, fields.session)
+	}
+}
+
 // TestShortCookies: a person's own short cookies hide no word of the reason. One that is as long as
 // the token of a session does.
 func TestShortCookies(t *testing.T) {
