@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -67,9 +68,15 @@ func (v *visit) readQuery() error {
 
 // checkQuery refuses a query with a field of another page, such as the identifier of an
 // entity at the page for all of them, and with two values for a field. An empty identifier is
-// one that a link has lost, so it never means all. Other fields don't matter: mail programs, for
-// example, add their own to links.
+// one that a link has lost, so it never means all, and neither does one under a name that is
+// spelled in another way. Other fields don't matter: mail programs, for example, add their own to
+// links.
 func (v *visit) checkQuery(r route) error {
+	for name := range v.query {
+		if !slices.Contains(v.fields, name) && slices.Contains(v.fields, lettersOf(name)) {
+			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+		}
+	}
 	for _, field := range v.fields {
 		if values, ok := v.query[field]; ok && (len(values) != 1 || !slices.Contains(r.query, field)) {
 			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
@@ -78,6 +85,16 @@ func (v *visit) checkQuery(r route) error {
 		}
 	}
 	return nil
+}
+
+// lettersOf returns the letters in a name, in lower case.
+func lettersOf(name string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsLetter(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, name)
 }
 
 // oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for

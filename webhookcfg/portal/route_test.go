@@ -40,6 +40,20 @@ func TestUnservedRequests(t *testing.T) {
 	}
 }
 
+// TestMisspelledFields: an address whose identifier has another name shows no page of the default
+// or of all, but what others add to a link doesn't matter.
+func TestMisspelledFields(t *testing.T) {
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range pagePaths {
+		for _, name := range []string{"ID", "Id", "id[]", "%20id", "id%20", "-id_", "Since", "After"} {
+			p.get(path + "?" + name + "=e1").expect(t, http.StatusBadRequest, "belongs to another page", "!whsec_")
+		}
+	}
+	p.get("?utm_id=1&fbclid=2&ref=id").expect(t, http.StatusOK, "!belongs to another page")
+}
+
 // TestWithoutSlash: routers such as chi and gorilla serve a mount at its path without the
 // slash, and at paths that only start like it. No form there leads out of the portal.
 func TestWithoutSlash(t *testing.T) {
