@@ -25,8 +25,9 @@ import (
 //
 // The browser keeps the id and the secret in a cookie that is sealed with AES-GCM. The portal
 // has no table of sessions: the handler verifies the cookie's secret again on each request,
-// so if you revoke a secret, its sessions end. If your verifier is slow, put the Cache of
-// package auth around it.
+// so if you revoke a secret, its sessions end. If your verifier is slow or limits failed
+// sign-ins, put the Cache of package auth around it. Then a session also goes on while somebody
+// at the same address guesses secrets.
 //
 // A cookie is valid until the browser closes, and for at most 8 hours. Until those are over,
 // or you rotate the secret, a stolen cookie is as good as the secret. Don't log cookies.
