@@ -36,6 +36,7 @@ type fixture struct {
 	verifier webhookcfg.CredentialVerifier
 	handler  webhookcfg.Options
 	portal   portal.Options
+	around   func(next http.Handler) http.Handler // nil if nothing is
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -83,6 +84,9 @@ func (f *fixture) new(t *testing.T) http.Handler {
 	h, err := portal.New(hooktest.NewHandler(t, f.store, f.verifier, &f.handler), &f.portal)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if f.around != nil {
+		return f.around(h)
 	}
 	return h
 }

@@ -48,7 +48,7 @@ func TestMisspelledFields(t *testing.T) {
 	p.signIn()
 	for _, path := range pagePaths {
 		for _, name := range []string{"ID", "Id", "id[]", "%20id", "id%20", "-id_", "Since", "After"} {
-			p.get(path + "?" + name + "=e1").expect(t, http.StatusBadRequest, "belongs to another page", "!whsec_")
+			p.get(path+"?"+name+"=e1").expect(t, http.StatusBadRequest, "belongs to another page", "!whsec_")
 		}
 	}
 	p.get("?utm_id=1&fbclid=2&ref=id").expect(t, http.StatusOK, "!belongs to another page")

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -440,5 +442,33 @@ func TestSecretInAddress(t *testing.T) {
 		if got := p.signInAt(refused, secret); got.status != http.StatusOK || got.at != "" {
 			t.Errorf("%s: signing in once more leads to %d at %q", path, got.status, got.at)
 		}
+	}
+}
+
+// TestSessionBehindThrottle: with a cache around the throttle, a session goes on while somebody at
+// the same address guesses secrets.
+func TestSessionBehindThrottle(t *testing.T) {
+	f := newFixture(t)
+	throttled, err := auth.NewThrottle(f.verifier, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.verifier, err = auth.NewCache(throttled, nil); err != nil {
+		t.Fatal(err)
+	}
+	source := netip.MustParseAddr("192.0.2.1")
+	f.around = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
+		})
+	}
+	p := f.serve(t)
+	p.signIn()
+	for i := range 200 {
+		_, _ = f.verifier.Verify(webhookcfg.ContextWithSource(t.Context(), source), fmt.Sprint("guessed", i), "wrong-secret")
+	}
+	p.get("").expect(t, http.StatusOK, "Sign out")
+	if _, err := throttled.Verify(webhookcfg.ContextWithSource(t.Context(), source), acme, "another-secret"); !errors.As(err, new(*auth.LimitError)) {
+		t.Errorf("the address isn't limited: %v", err)
 	}
 }

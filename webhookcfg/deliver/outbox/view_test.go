@@ -42,7 +42,12 @@ func TestNotificationsBadQuery(t *testing.T) {
 	}
 	past := place{Range: 1, Seq: 1}.String()
 	for _, q := range []webhookcfg.NotificationQuery{
-		{}, {Limit: -1}, {Limit: 1001}, {Limit: 1, State: "given up"}, {Limit: 1, After: "x"}, {Limit: 1, After: past},
+		{},
+		{Limit: -1},
+		{Limit: 1001},
+		{Limit: 1, State: "given up"},
+		{Limit: 1, After: "x"},
+		{Limit: 1, After: past},
 		{Limit: 1, State: "waiting", After: place{Due: 0, Seq: never}.String()}, // which would look through all that have no attempt yet
 	} {
 		if _, err := box.Notifications(t.Context(), "a", q); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
