@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,16 +93,17 @@ func TestHang(t *testing.T) {
 func TestHangForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c healthcheck.Check
-		started, examined, release := time.Now(), 0, make(chan struct{})
+		var examined atomic.Int64
+		started, release := time.Now(), make(chan struct{})
 		defer close(release)
 		for range 2 {
-			err := c.Do(t.Context(), func(context.Context) error { examined++; <-release; return nil })
+			err := c.Do(t.Context(), func(context.Context) error { examined.Add(1); <-release; return nil })
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v after %v", err, time.Since(started))
 			}
 		}
-		if waited := time.Since(started); waited != 12*time.Second || examined != 1 {
-			t.Errorf("two callers waited %v, for %d examinations", waited, examined)
+		if waited := time.Since(started); waited != 12*time.Second || examined.Load() != 1 {
+			t.Errorf("two callers waited %v, for %d examinations", waited, examined.Load())
 		}
 	})
 }
