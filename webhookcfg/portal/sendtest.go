@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,7 +34,9 @@ func (v *visit) testFor(scope webhookcfg.Scope) error {
 	if hook.URL.IsZero() {
 		return problem{status: http.StatusConflict, key: "error.no_webhook"}
 	}
-	return v.hostTest("Options.Test", hook.URL, func() (string, error) { return v.Options.Test(v.ctx, v.Client, scope.Entity()) })
+	return v.hostTest("Options.Test", hook.URL, func(ctx context.Context) (string, error) {
+		return v.Options.Test(ctx, v.Client, scope.Entity())
+	})
 }
 
 // try checks and probes a URL that isn't set, and sends a test to it.
@@ -61,17 +64,25 @@ func (v *visit) tryFor(scope webhookcfg.Scope) error {
 		return err
 	}
 	target := egress.NewURL(v.typedURL())
-	return v.hostTest("Options.Try", target, func() (string, error) {
-		return v.Options.Try(v.ctx, v.Client, scope.Entity(), target)
+	return v.hostTest("Options.Try", target, func(ctx context.Context) (string, error) {
+		return v.Options.Try(ctx, v.Client, scope.Entity(), target)
 	})
 }
 
-// hostTest calls a function of the host that sends a test, and returns why the test failed.
-func (v *visit) hostTest(function string, url egress.URL, call func() (reason string, err error)) error {
+// hostTest calls a function of the host that sends a test, and returns why the test failed. The
+// function gets three quarters of the time that's left, so that there's some for the page that says
+// so, even if the receiver never responds.
+func (v *visit) hostTest(function string, url egress.URL, call func(ctx context.Context) (reason string, err error)) error {
+	ctx := v.ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
+		defer cancel()
+	}
 	reason := ""
 	var waiter interface{ RetryAfter() time.Duration }
 	err := v.host(function, url, func() (err error) {
-		reason, err = call()
+		reason, err = call(ctx)
 		if errors.As(err, &waiter) {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"html"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +116,23 @@ func TestTry(t *testing.T) {
 	p.signIn()
 	p.get("").expect(t, 200, "!Try it")
 	p.post("try-all", "url", hookURL).expect(t, 404, "There is no such page")
+}
+
+// TestReceiverHangs: a test of a receiver that never responds ends while there's time for the page
+// that says so, and the log blames nobody.
+func TestReceiverHangs(t *testing.T) {
+	for _, path := range []string{"test", "try-all"} {
+		f, _, _ := complete(t)
+		records := f.record()
+		f.handler.Timeout = 2 * time.Second
+		hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "unreachable", nil }
+		f.portal.Test = func(ctx context.Context, _, _ string) (string, error) { return hangs(ctx) }
+		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return hangs(ctx) }
+		p := f.serve(t)
+		p.signIn()
+		p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, http.StatusOK, "couldn&#39;t be reached")
+		if strings.Contains(records.String(), "level=ERROR") {
+			t.Errorf("%s: logged %s", path, records)
+		}
+	}
 }
