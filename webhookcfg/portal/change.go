@@ -35,7 +35,7 @@ func (v *visit) entityScope() (webhookcfg.Scope, error) {
 }
 
 // typedURL returns the URL that the person typed, without the white space that pasting adds.
-func (v *visit) typedURL() string { return strings.TrimSpace(v.Typed("url")) }
+func (v *visit) typedURL() string { return strings.Clone(strings.TrimSpace(v.Typed("url"))) }
 
 // setAll sets the webhook of all entities.
 func (v *visit) setAll() error {

@@ -62,8 +62,20 @@ func (v *visit) readQuery() error {
 	if err != nil {
 		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
 	}
-	v.query = query
+	v.query = copied(query)
 	return nil
+}
+
+// copied returns fields whose values share no memory with what they were parsed from, because
+// stores and events can keep them. Otherwise a short identifier keeps a whole form in memory, with
+// the password beside it.
+func copied(fields url.Values) url.Values {
+	for _, values := range fields {
+		for i, value := range values {
+			values[i] = strings.Clone(value)
+		}
+	}
+	return fields
 }
 
 // checkQuery refuses a query with a field of another page, such as the identifier of an
@@ -129,7 +141,7 @@ func (v *visit) readForm(r route) error {
 			return oddForm
 		}
 	}
-	v.form = form
+	v.form = copied(form)
 	return nil
 }
 

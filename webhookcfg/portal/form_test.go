@@ -2,14 +2,17 @@ package portal_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"html"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -334,4 +337,40 @@ func TestCrossOrigin(t *testing.T) {
 	if got := f.resolved(t, "e1"); got != "override "+hookURL {
 		t.Errorf("the page's own form: %s", got)
 	}
+}
+
+// TestFormsAreCopied: what a store or an event keeps of a form or a session is as long as its text.
+// It doesn't keep the whole form, or the secret.
+func TestFormsAreCopied(t *testing.T) {
+	const forms = 200
+	f := newFixture(t)
+	long := strings.Repeat("s", 2500)
+	f.verifier = hooktest.NewVerifier(t, acme, long)
+	var mu sync.Mutex
+	var kept []webhookcfg.Event
+	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		kept = append(kept, e)
+	}
+	p := f.serve(t)
+	p.signInAt(p.get(""), long).expect(t, http.StatusOK, "Sign out")
+	filler := strings.Repeat("+", 7<<10)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range forms {
+		form := url.Values{"client": {acme}, "id": {fmt.Sprint("e", i)}}.Encode() + "&url=" + url.QueryEscape(hookURL) + filler + "&again=" + filler
+		p.postRaw("set", form).expect(t, http.StatusOK)
+	}
+	if each := (heap() - before) / forms; each > 3<<10 {
+		t.Errorf("each keeps %d bytes", each)
+	}
+	runtime.KeepAlive(f)
+	runtime.KeepAlive(kept)
 }

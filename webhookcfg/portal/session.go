@@ -106,7 +106,8 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 		if err != nil || now.Unix() >= seconds {
 			return "", "", false
 		}
-		return strings.Cut(pair, ":")
+		id, secret, ok := strings.Cut(pair, ":")
+		return strings.Clone(id), secret, ok // an event can keep the id
 	}
 	return "", "", false
 }
