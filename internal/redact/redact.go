@@ -71,12 +71,18 @@ func Text(text string, secrets []string, whole, shown string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// anyURL finds URLs in texts: the part that may be seen, and the rest.
-var anyURL = regexp.MustCompile(`(?i)(https?://)(?:[^\s"/?#@]*@)?([^\s"/?#]*)[/?#][^\s"]*`)
+var (
+	// userinfo finds the user name and password of a URL in a text, and pathAndQuery what comes
+	// after the host and port.
+	userinfo     = regexp.MustCompile(`(?i)(https?://)[^\s"/?#]*@`)
+	pathAndQuery = regexp.MustCompile(`(?i)(https?://[^\s"/?#]*)[/?#][^\s"]*`)
+)
 
 // URLs returns a text in which every http and https URL shows only scheme, host and port. Use
 // it after [Text], for URLs that you don't know.
-func URLs(text string) string { return anyURL.ReplaceAllString(text, "$1$2/[path]") }
+func URLs(text string) string {
+	return pathAndQuery.ReplaceAllString(userinfo.ReplaceAllString(text, "$1"), "$1/[path]")
+}
 
 type replacement struct{ old, new string }
 

@@ -106,6 +106,23 @@ func TestURLInText(t *testing.T) {
 	}
 }
 
+// TestURLs: of every URL in a text, only scheme, host and port are left.
+func TestURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"Post \"https://db.internal:8443/in/t0ken?key=s3cret\": refused": `Post "https://db.internal:8443/[path]": refused`,
+		"HTTPS://db.internal?key=s3cret#top":                             "HTTPS://db.internal/[path]",
+		"https://user:s3cret@db.internal/in":                             "https://db.internal/[path]",
+		"https://user:s3cret@db.internal: refused":                       "https://db.internal: refused",
+		"https://user:s3@cret@db.internal":                               "https://db.internal",
+		"http://a/t0ken then https://user:s3cret@b and https://c:1":      "http://a/[path] then https://b and https://c:1",
+		"mail ann@db.internal, ftp://db/in":                              "mail ann@db.internal, ftp://db/in",
+	} {
+		if got := redact.URLs(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestTextOfSeveral: a secret replaces nothing in what replaced another, and the longest
 // one at a place wins.
 func TestTextOfSeveral(t *testing.T) {
