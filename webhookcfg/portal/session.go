@@ -177,7 +177,7 @@ func (v *visit) checkIdentifiers(secret string) error {
 	}
 	found := false
 	for _, fields := range []url.Values{v.query, v.form} {
-		for _, name := range []string{"id", "find", "after"} {
+		for _, name := range []string{"id", "find", "after", "message", "state"} {
 			if strings.Contains(fields.Get(name), secret) {
 				fields.Del(name)
 				found = true

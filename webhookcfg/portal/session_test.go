@@ -432,15 +432,17 @@ func TestSecretAsIdentifier(t *testing.T) {
 // overview. Without the identifier, the same page would be about another webhook.
 func TestSecretInAddress(t *testing.T) {
 	for _, path := range pagePaths {
-		if !slices.Contains(routes[path].Query, "id") {
-			continue
-		}
-		f, _, _ := complete(t)
-		p := f.serve(t)
-		refused := p.signInAt(p.get(path+"?id="+secret), secret)
-		refused.expect(t, http.StatusBadRequest, "that&#39;s your secret", "!"+secret)
-		if got := p.signInAt(refused, secret); got.status != http.StatusOK || got.at != "" {
-			t.Errorf("%s: signing in once more leads to %d at %q", path, got.status, got.at)
+		for _, field := range []string{"id", "message", "state"} {
+			if !slices.Contains(routes[path].Query, field) {
+				continue
+			}
+			f, _, _ := complete(t)
+			p := f.serve(t)
+			refused := p.signInAt(p.get(path+"?"+field+"="+secret), secret)
+			refused.expect(t, http.StatusBadRequest, "that&#39;s your secret", "!"+secret)
+			if got := p.signInAt(refused, secret); got.status != http.StatusOK || got.at != "" {
+				t.Errorf("%s: signing in once more leads to %d at %q", path, got.status, got.at)
+			}
 		}
 	}
 }
