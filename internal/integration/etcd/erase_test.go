@@ -9,7 +9,6 @@ import (
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
-	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -87,26 +86,7 @@ func erasesBeforeSet(t *testing.T, c *etcdcluster.Cluster) {
 
 // erasesConcurrently checks that erasing doesn't break histories.
 func erasesConcurrently(t *testing.T, c *etcdcluster.Cluster) {
-	withEraser := func(t testing.TB) (all []linearizable.Store) {
-		o := newOptions()
-		eraser := open(t, c, o)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		t.Cleanup(func() { cancel(); <-done })
-		go func() {
-			defer close(done)
-			for ctx.Err() == nil {
-				if err := eraseAll(ctx, eraser); err != nil && ctx.Err() == nil {
-					t.Error(err)
-					return
-				}
-			}
-		}()
-		return append(all, open(t, c, o), open(t, c, o))
-	}
-	hot := linearizable.Hot()
-	hot.Histories = 20
-	linearizable.Check(t, hot, withEraser)
+	checkDuring(t, c, eraseAll)
 }
 
 func eraseAll(ctx context.Context, st *etcdstore.Store) error {

@@ -117,16 +117,24 @@ func copyKeys(t *testing.T, client *clientv3.Client, from, to string) {
 
 // sweepsConcurrently checks that a sweep at the same time doesn't break histories.
 func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
-	withSweeper := func(t testing.TB) (all []linearizable.Store) {
+	checkDuring(t, c, func(ctx context.Context, st *etcdstore.Store) error {
+		_, err := st.Sweep(ctx, 100)
+		return err
+	})
+}
+
+// checkDuring checks histories of two stores while a third one works on the same keys.
+func checkDuring(t *testing.T, c *etcdcluster.Cluster, work func(context.Context, *etcdstore.Store) error) {
+	stores := func(t testing.TB) (all []linearizable.Store) {
 		o := newOptions()
-		sweeper := open(t, c, o)
+		worker := open(t, c, o)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		t.Cleanup(func() { cancel(); <-done })
 		go func() {
 			defer close(done)
 			for ctx.Err() == nil {
-				if _, err := sweeper.Sweep(ctx, 100); err != nil && ctx.Err() == nil {
+				if err := work(ctx, worker); err != nil && ctx.Err() == nil {
 					t.Error(err)
 					return
 				}
@@ -136,5 +144,5 @@ func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	hot := linearizable.Hot()
 	hot.Histories = 20
-	linearizable.Check(t, hot, withSweeper)
+	linearizable.Check(t, hot, stores)
 }
