@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"net"
@@ -142,6 +143,8 @@ type call struct {
 
 type callKey struct{}
 
+var errForgotten = errors.New("egress: no call or connection to the host is left")
+
 // start starts a call to a host and port. Call end afterwards.
 func (p *pool) start(ctx context.Context, address string) *call {
 	c := &call{pool: p}
@@ -181,7 +184,9 @@ func (c *call) end() {
 }
 
 // dial dials with the deadline of the call. net/http keeps only the values of a request's
-// context for a dial.
+// context for a dial. It can start a dial after its call has taken another connection and
+// ended. If the pool has forgotten the host by then, nobody would ever use the connection,
+// and nobody would close it.
 func (c *call) dial(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	if !c.deadline.IsZero() {
 		var cancel context.CancelFunc
@@ -190,6 +195,10 @@ func (c *call) dial(ctx context.Context, dial func(context.Context) (net.Conn, e
 	}
 	p := c.pool
 	p.mu.Lock()
+	if c.host.users == 0 {
+		p.mu.Unlock()
+		return nil, errForgotten
+	}
 	c.host.users++
 	p.mu.Unlock()
 	var opened *pooledConn
