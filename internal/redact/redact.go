@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/url"
 	"regexp"
@@ -49,10 +50,10 @@ func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e
 // with shown, which is the part that may be seen, and the URL's path or query with "[path]".
 // The path is found with and without its first slash.
 //
-// Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in a URL, if
-// they have at least four bytes. If several start at the same place, it replaces the longest.
-// It doesn't search the replacements again. The result is at most twice as long as the text,
-// as long as shown isn't longer than the URL.
+// Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
+// if they have at least four bytes. If several start at the same place, it replaces the
+// longest. It doesn't search the replacements again. The result is at most twice as long as
+// the text, as long as shown isn't longer than the URL.
 func Text(text string, secrets []string, whole, shown string) string {
 	var found []replacement
 	for _, secret := range secrets {
@@ -92,8 +93,12 @@ func appendFound(found []replacement, text, secret, replaced string) []replaceme
 		return found
 	}
 	quoted := strconv.Quote(secret)
+	quoted = quoted[1 : len(quoted)-1]
 	inJSON, _ := json.Marshal(secret) // can't fail for a string
-	for _, spelling := range []string{secret, quoted[1 : len(quoted)-1], string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(secret), url.PathEscape(secret)} {
+	for _, spelling := range []string{
+		secret, quoted, string(inJSON[1 : len(inJSON)-1]), strings.ReplaceAll(quoted, "/", `\/`), // as PHP does
+		html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
+	} {
 		if strings.Contains(text, spelling) {
 			found = append(found, replacement{spelling, replaced})
 		}

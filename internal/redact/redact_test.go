@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io/fs"
 	"net/url"
 	"strconv"
@@ -59,6 +60,7 @@ func spellings(text string) []string {
 	inJSON, _ := json.Marshal(text)
 	return []string{
 		text, strconv.Quote(text), url.QueryEscape(text), url.PathEscape(text), string(inJSON),
+		strings.ReplaceAll(strconv.Quote(text), "/", `\/`), html.EscapeString(text),
 		"at " + text + ": " + text, (&url.Error{Op: "Get", URL: text, Err: fs.ErrExist}).Error(),
 	}
 }
