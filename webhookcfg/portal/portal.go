@@ -99,8 +99,9 @@ type Options struct {
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
 	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
-	// can try a URL before they set it. The portal has called [webhookcfg.Handler.Check] before.
-	// If it's nil, people can't try. Use Trier of a Sender of package deliver.
+	// can try a URL before they set it. The portal has called [webhookcfg.Handler.Check] before,
+	// so the URL may have been probed even if Try then asks the person to wait. If it's nil,
+	// people can't try. Use Trier of a Sender of package deliver.
 	Try func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error)
 
 	// SigningKey returns the key with which a receiver verifies notifications to the webhook in
