@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,12 +13,13 @@ import (
 )
 
 const (
-	// resendStep is how many notifications of a client are made due at a time, and resendWait
-	// is between two of these steps, so that others get their turn.
+	// resendStep is how many notifications of a client are made due at a time. resendWait is the
+	// shortest pause between two of these steps, of one client or of two, so that others can
+	// write: SQLite has one writer.
 	resendStep  = 500
 	resendWait  = 25 * time.Millisecond
 	resendLook  = 2 * time.Second // for those that another process started
-	resendLimit = 20              // clients that take turns
+	resendLimit = 20              // clients that are read at a time
 
 	// resendEvery is how long a client has to wait after a SendAgain of many before the next, and
 	// after that of one notification before it sends the same one again: otherwise it would go
@@ -145,19 +145,9 @@ var resendParts = [...]struct {
 
 // resendAll makes notifications due that clients send again, until ctx ends.
 func (p *process) resendAll(ctx context.Context) {
-	after := ""
 	for ctx.Err() == nil {
-		wasFirst := after == ""
-		clients, next, err := p.queue.resend(ctx, after)
-		after = next
-		p.warn(ctx, "can't send notifications again", err)
-		if len(clients) > 0 {
-			p.Committed(clients...)
-			wait(ctx, resendWait)
+		if p.resend(ctx) {
 			continue
-		}
-		if err == nil && !wasFirst {
-			continue // with the first one
 		}
 		timer := time.NewTimer(jitter(resendLook))
 		select {
@@ -169,24 +159,29 @@ func (p *process) resendAll(ctx context.Context) {
 	}
 }
 
-// resend makes a step for each of the clients that come next, so that nobody waits for those with
-// many notifications, or for those whose step fails. It returns the others.
-func (t *tables) resend(ctx context.Context, after string) (sent []string, next string, err error) {
-	clients, err := t.resending(ctx, after)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, client := range clients {
-		if e := t.resendSome(ctx, client); e != nil {
-			err = errors.Join(err, fmt.Errorf("client %q: %w", client, e))
-		} else {
-			sent = append(sent, client)
+// resend makes a step for each client that sends many notifications again, so that nobody waits
+// for those with more of them, or for those whose step fails. It reports whether there was one.
+func (p *process) resend(ctx context.Context) (found bool) {
+	for after := ""; ; {
+		clients, err := p.queue.resending(ctx, after)
+		p.warn(ctx, "can't send notifications again", err)
+		for _, client := range clients {
+			start := time.Now()
+			if err := p.queue.resendSome(ctx, client); err != nil {
+				p.warn(ctx, "can't send notifications again", fmt.Errorf("client %q: %w", client, err))
+			} else {
+				p.Committed(client)
+				found = true
+			}
+			if !wait(ctx, min(max(resendWait, time.Since(start)), time.Second)) { // the others' turn
+				return false
+			}
 		}
+		if len(clients) < resendLimit {
+			return found
+		}
+		after = clients[resendLimit-1]
 	}
-	if len(clients) == resendLimit {
-		next = clients[resendLimit-1]
-	}
-	return sent, next, err
 }
 
 // resending returns the clients after one that send many notifications again.

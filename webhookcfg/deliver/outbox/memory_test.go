@@ -23,6 +23,9 @@ type memory struct {
 	lines     map[string]*storedLine
 	processes map[int64]int64 // their last signs of life
 	calls     map[string]int
+
+	again map[string][]time.Duration // how long each step of a client takes that sends many again
+	steps []time.Time                // when they began
 }
 
 type stored struct {
@@ -169,8 +172,22 @@ func (s *session) call(ctx context.Context, name string) (unlock func(), err err
 
 func (s *session) check(context.Context) error           { return nil }
 func (s *session) sweep(context.Context, *Options) error { return nil }
-func (s *session) resend(context.Context, string) (clients []string, next string, err error) {
-	return nil, "", nil
+func (s *session) resending(context.Context, string) (clients []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.again)), nil
+}
+
+func (s *session) resendSome(ctx context.Context, client string) error {
+	s.mu.Lock()
+	step := s.again[client][0]
+	if s.again[client] = s.again[client][1:]; len(s.again[client]) == 0 {
+		delete(s.again, client)
+	}
+	s.steps = append(s.steps, time.Now())
+	s.mu.Unlock()
+	wait(ctx, step)
+	return nil
 }
 
 func (s *session) join(ctx context.Context, me *identity, lease time.Duration, _ string) error {

@@ -191,9 +191,11 @@ type backend interface {
 	leads(ctx context.Context, me int64) (bool, error)
 	// stats returns figures about the whole queue.
 	stats(ctx context.Context) (Stats, error)
-	// resend makes some of the notifications due that clients are sending again, of those that
-	// come after a client. It returns these clients, and the last of them if there can be more.
-	resend(ctx context.Context, after string) (clients []string, next string, err error)
+	// resending returns some of the clients that send many notifications again, those that come
+	// after one.
+	resending(ctx context.Context, after string) (clients []string, err error)
+	// resendSome makes some of these notifications of a client due.
+	resendSome(ctx context.Context, client string) error
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost

@@ -193,6 +193,29 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+// TestPausesOfSendAgain: after each step of sending many again, others can write for as long as it
+// took, or for a moment, whatever client the next step is for.
+func TestPausesOfSendAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const quick, slow = time.Millisecond, 300 * time.Millisecond
+		w.db.again = map[string][]time.Duration{"a": {quick, slow}, "b": {slow, slow}, "c": {quick, quick, quick}}
+		took := []time.Duration{quick, slow, quick, slow, slow, quick, quick} // a b c, a b c, c
+		p := w.run(Options{}, deliver.Options{})
+		time.Sleep(time.Minute)
+		p.stop()
+		if len(w.db.steps) != len(took) {
+			t.Fatalf("%d steps, want %d", len(w.db.steps), len(took))
+		}
+		for i, at := range w.db.steps[1:] {
+			if pause := at.Sub(w.db.steps[i]) - took[i]; pause < max(took[i], resendWait) {
+				t.Errorf("a pause of %v after step %d, which took %v", pause, i, took[i])
+			}
+		}
+	})
+}
+
 // TestInOrder: with InOrder, a notification that waits for a retry holds up the later ones of
 // its entity, and no others.
 func TestInOrder(t *testing.T) {
