@@ -17,8 +17,8 @@ import (
 // becomes a 503, or a 429 if it has a method RetryAfter() time.Duration.
 type NotificationQueue interface {
 	// Notifications returns a page of a client's notifications, the newest first. It can leave
-	// out ContentType and Body, and all of History but the last attempt. If After isn't the Next of a page, the error wraps
-	// [ErrInvalidArgument].
+	// out ContentType and Body, and all of History but the last attempt. If After isn't the
+	// Next of a page, the error wraps [ErrInvalidArgument].
 	Notifications(ctx context.Context, client string, q NotificationQuery) (NotificationPage, error)
 
 	// Notification returns one notification of a client. If there's none with this identifier,
@@ -162,6 +162,7 @@ func (h *Handler) Notifications(ctx context.Context, client string, q Notificati
 		if len(found.Notifications) > q.Limit {
 			return serverError(fmt.Errorf("Notifications: %d notifications, although the limit is %d", len(found.Notifications), q.Limit))
 		}
+		found.Notifications = slices.Clone(found.Notifications) // which the queue can still use
 		for i := range found.Notifications {
 			if e := o.admit(&found.Notifications[i]); e != nil {
 				return e

@@ -43,7 +43,7 @@ func (v *visit) overview() error {
 	}
 	if after == v.Find && after != "" { // List leaves out its argument itself
 		if hook, err := v.handler.Read(v.ctx, v.Client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
-			page.Overrides = slices.Insert(page.Overrides, 0, webhookcfg.Override{Entity: after, Webhook: hook})
+			page.Overrides = slices.Concat([]webhookcfg.Override{{Entity: after, Webhook: hook}}, page.Overrides)
 		}
 	}
 	v.Hook, v.Next = v.hook("", page.Base), page.Next
