@@ -115,6 +115,7 @@ func TestSamples(t *testing.T) {
 				"timestamp":         {withField(d.header, "Webhook-Timestamp", fmt.Sprint(time.Now().Unix()+60)), body},
 				"no timestamp":      {withField(d.header, "Webhook-Timestamp", ""), body},
 				"odd timestamp":     {withField(d.header, "Webhook-Timestamp", "1e9"), body},
+				"long timestamp":    {withField(d.header, "Webhook-Timestamp", strings.Repeat("9", 5000)), body},
 				"no signature":      {withField(d.header, "Webhook-Signature", ""), body},
 				"shorter signature": {withField(d.header, "Webhook-Signature", d.header.Get("Webhook-Signature")[:20]), body},
 				"old": {withField(withField(d.header, "Webhook-Timestamp", fmt.Sprint(old.Unix())), "Webhook-Signature",
