@@ -82,11 +82,11 @@ func (v *visit) entityForm() error { return v.orOverview((*visit).entity) }
 
 // all shows the base, and how many overrides a change of all would drop.
 func (v *visit) all() error {
-	const maxCount = 1000
+	const maxCount, maxPages = 1000, 20 // a page can be short of its limit, or empty
 	v.Template, v.Title = "all", "all.title"
 	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
 	v.Hook, v.Count = v.hook("", page.Base), len(page.Overrides)
-	for err == nil && page.Next != "" && v.Count < maxCount { // a page can be short of its limit
+	for n := 1; err == nil && page.Next != "" && v.Count < maxCount && n < maxPages; n++ {
 		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Count)
 		v.Count += len(page.Overrides)
 	}

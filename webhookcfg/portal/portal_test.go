@@ -159,7 +159,7 @@ func TestHostParts(t *testing.T) {
 		if r.Header.Get("Accept-Language") != "de" {
 			return ""
 		}
-		return map[string]string{"lang": "de", "title": "Webhooks auf Deutsch", "base.none": "100 % leer", "all.more": "über %d"}[key]
+		return map[string]string{"lang": "de", "title": "Webhooks auf Deutsch", "base.none": "100 % leer", "all.more": "ab %d"}[key]
 	}
 	f.portal.Layout = func(w http.ResponseWriter, r *http.Request, page portal.Page) {
 		w.Header().Set("Layout", "host")

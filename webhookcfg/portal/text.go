@@ -87,7 +87,7 @@ var texts = map[string]string{
 	"all.remove":     "Remove everything",
 	"all.remove-why": "Removes the default and the settings of single entities. No notifications are sent at all.",
 	"all.count":      "This also removes the settings of single entities: %d have their own.",
-	"all.more":       "This also removes the settings of single entities: more than %d have their own.",
+	"all.more":       "This also removes the settings of single entities: at least %d have their own.",
 	"all.word":       "Type the word all to confirm",
 
 	"key.title": "Signing key",
