@@ -464,6 +464,32 @@ func TestSelectionWithoutScope(t *testing.T) {
 	}
 }
 
+// TestSendAgainOfLongEntity: no notification can be for an entity that is too long, and MySQL would
+// cut it to that of another one.
+func TestSendAgainOfLongEntity(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			entity := strings.Repeat("e", 1024)
+			past := time.Now().UnixMicro() - 1e6
+			f.fillRows([]shownRow{{seq: 1, client: "a", entity: entity, state: givenUp, due: past, enqueued: past}})
+			for _, tooLong := range []bool{true, false} {
+				of := entity
+				if tooLong {
+					of += "e"
+				}
+				if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.Entity(of)}); err != nil {
+					t.Fatal(err)
+				}
+				plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.Entity(of)})
+				if err != nil || tooLong != (plan.Count == 0) || tooLong != plan.Last.Started.IsZero() {
+					t.Errorf("too long: %v: plan %+v, %v", tooLong, plan, err)
+				}
+			}
+		})
+	}
+}
+
 // TestSendAgainTakesTurns: who sends one notification again doesn't wait for others with many.
 func TestSendAgainTakesTurns(t *testing.T) {
 	const clients, each = 20, 1500

@@ -43,6 +43,8 @@ func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Sele
 	switch {
 	case (s.ID == "") == (s.Scope == webhookcfg.Scope{}):
 		err = errSelection
+	case len(s.Scope.Entity()) > maxName: // Enqueue refuses its notifications, and MySQL would cut it
+		return nil
 	case s.ID != "":
 		err = o.tables.sendOneAgain(ctx, client, s.ID)
 	default:
