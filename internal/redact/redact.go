@@ -48,7 +48,8 @@ func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e
 
 // Text returns text without secrets. It replaces each secret with "[secret]", the whole URL
 // with shown, which is the part that may be seen, and the URL's path or query with "[path]".
-// The path is found with and without its first slash.
+// The path is found with and without its first slash, and decoded too. A value in the query is
+// found if it has at least eight bytes.
 //
 // Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
 // if they have at least four bytes. If several start at the same place, it replaces the
@@ -61,7 +62,19 @@ func Text(text string, secrets []string, whole, shown string) string {
 	}
 	found = appendFound(found, text, whole, shown)
 	path, query, _ := strings.Cut(strings.TrimPrefix(whole, shown), "?")
-	for _, part := range []string{path, strings.TrimPrefix(path, "/"), query} {
+	parts := []string{path, strings.TrimPrefix(path, "/"), query}
+	if decoded, err := url.PathUnescape(path); err == nil {
+		parts = append(parts, decoded, strings.TrimPrefix(decoded, "/"))
+	}
+	fields, _ := url.ParseQuery(query) // as far as it can be parsed
+	for _, values := range fields {
+		for _, value := range values {
+			if len(value) >= fragment { // a shorter one can be any word
+				parts = append(parts, value)
+			}
+		}
+	}
+	for _, part := range parts {
 		found = appendFound(found, text, part, "[path]")
 	}
 	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.old), len(a.old)) })

@@ -100,6 +100,11 @@ func TestURLInText(t *testing.T) {
 		{"no row /abc", "https://h.example/abc", "https://h.example", "no row [path]"},
 		{"no row /ab", "https://h.example/ab", "https://h.example", "no row /ab"},
 		{"Post https://u:p@h/t0ken", "https://u:p@h/t0ken", "https://h", "Post https://h"},
+		{"no /in/T0KEN=a+b", "https://h/in/T0KEN%3Da%2Bb?x", "https://h", "no [path]"},
+		{"no in/T0KEN=a+b", "https://h/in/T0KEN%3Da%2Bb", "https://h", "no [path]"},
+		{"b=2&key=K3Yplain", "https://h/?key=K3Yplain&b=2", "https://h", "b=2&key=[path]"},
+		{"is a=K3Y+plain%2B, not true", "https://h/?b=true&a=K3Y%20plain%2b", "https://h", "is a=[path], not true"},
+		{"no /%zz", "https://h/%zz?%zz&a=K3Yplain", "https://h", "no [path]"},
 		{"dial tcp: refused", "", "", "dial tcp: refused"},
 	} {
 		if got := redact.Text(test.text, nil, test.whole, test.shown); got != test.want {
