@@ -37,7 +37,7 @@ func appendTypes(types []string, err error) []string {
 // arguments: the client's secret, the token that holds it, and the path and query of the URL in
 // any spelling, and of others, such as the one that a set would replace.
 func (o *operation) redacted(text string) string {
-	return redact.URLs(redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String()))
+	return redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
 }
 
 func (o *operation) redactedError(err error) error {

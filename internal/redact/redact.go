@@ -49,14 +49,15 @@ func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e
 // Text returns text without secrets. It replaces each secret with "[secret]", the whole URL
 // with shown, which is the part that may be seen, and the URL's path or query with "[path]".
 // The path is found with and without its first slash, and decoded too. A value in the query is
-// found if it has at least eight bytes.
+// found if it has at least eight bytes. Of other URLs it leaves what [URLs] does.
 //
 // Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
-// if they have at least four bytes. If several start at the same place, it replaces the
-// longest. It doesn't search the replacements again. The result is at most twice as long as
+// if they have at least four bytes. Where several overlap, the text shows what replaces the
+// first of them, or the longest if they start at the same place. So a secret or a URL that a
+// stranger has chosen can't hide a part of another one. The result is at most twice as long as
 // the text, as long as shown isn't longer than the URL.
 func Text(text string, secrets []string, whole, shown string) string {
-	var found []replacement
+	found := appendURLs(nil, text)
 	for _, secret := range secrets {
 		found = appendFound(found, text, secret, "[secret]")
 	}
@@ -77,43 +78,74 @@ func Text(text string, secrets []string, whole, shown string) string {
 	for _, part := range parts {
 		found = appendFound(found, text, part, "[path]")
 	}
-	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.old), len(a.old)) })
-	var pairs []string
-	for _, r := range found {
-		pairs = append(pairs, r.old, r.new)
+	return replace(text, found)
+}
+
+// URLs returns a text in which every http and https URL shows only scheme, host and port.
+func URLs(text string) string { return replace(text, appendURLs(nil, text)) }
+
+// span is a part of a text, and what replaces it.
+type span struct {
+	start, end int
+	by         string
+}
+
+// replace replaces spans of a text, and what several of them cover once.
+func replace(text string, spans []span) string {
+	slices.SortStableFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	var out strings.Builder
+	end := 0
+	for _, s := range spans {
+		if s.start >= end {
+			out.WriteString(text[end:s.start])
+			out.WriteString(s.by)
+		}
+		end = max(end, s.end)
 	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	out.WriteString(text[end:])
+	return out.String()
 }
 
-var (
-	// userinfo finds the user name and password of a URL in a text, and pathAndQuery what comes
-	// after the host and port.
-	userinfo     = regexp.MustCompile(`(?i)(https?://)[^\s"/?#]*@`)
-	pathAndQuery = regexp.MustCompile(`(?i)(https?://[^\s"/?#]*)[/?#][^\s"]*`)
-)
+// anyURL finds a URL, with its authority and what follows that.
+var anyURL = regexp.MustCompile(`(?i)https?://([^\s"/?#]*)([/?#][^\s"]*)?`)
 
-// URLs returns a text in which every http and https URL shows only scheme, host and port. Use
-// it after [Text], for URLs that you don't know.
-func URLs(text string) string {
-	return pathAndQuery.ReplaceAllString(userinfo.ReplaceAllString(text, "$1"), "$1/[path]")
+// appendURLs appends the user name and password of each URL in the text, and its path and query.
+func appendURLs(found []span, text string) []span {
+	for _, at := range anyURL.FindAllStringSubmatchIndex(text, -1) {
+		if user := strings.LastIndexByte(text[at[2]:at[3]], '@') + 1; user > 0 {
+			found = append(found, span{at[2], at[2] + user, ""})
+		}
+		if at[4] >= 0 {
+			path := strings.TrimRight(text[at[4]:at[5]], ":;,") // of the sentence
+			found = append(found, span{at[4], at[4] + len(path), "/[path]"})
+		}
+	}
+	return found
 }
 
-type replacement struct{ old, new string }
-
-// appendFound appends a replacement for each spelling of the secret in the text.
-func appendFound(found []replacement, text, secret, replaced string) []replacement {
+// appendFound appends where the text has a secret, in each spelling.
+func appendFound(found []span, text, secret, by string) []span {
 	if len(secret) < minSecret || len(secret) > len(text) { // no spelling is shorter, and a stranger's can be long
 		return found
 	}
 	quoted := strconv.Quote(secret)
 	quoted = quoted[1 : len(quoted)-1]
 	inJSON, _ := json.Marshal(secret) // can't fail for a string
-	for _, spelling := range []string{
+	spellings := []string{
 		secret, quoted, string(inJSON[1 : len(inJSON)-1]), strings.ReplaceAll(quoted, "/", `\/`), // as PHP does
 		html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
-	} {
-		if strings.Contains(text, spelling) {
-			found = append(found, replacement{spelling, replaced})
+	}
+	slices.Sort(spellings)
+	for _, spelling := range slices.Compact(spellings) {
+		for from := 0; ; {
+			at := strings.Index(text[from:], spelling)
+			if at < 0 {
+				break
+			}
+			found = append(found, span{from + at, from + at + len(spelling), by})
+			from += at + len(spelling)
 		}
 	}
 	return found

@@ -117,7 +117,7 @@ func guard(function string, target egress.URL, call func() error) (err error) {
 		}
 	}()
 	if err := call(); err != nil {
-		return redact.Error(redact.URLs(redact.Text("deliver: "+function+": "+err.Error(), nil, target.Reveal(), target.String())), err)
+		return redact.Error(redact.Text("deliver: "+function+": "+err.Error(), nil, target.Reveal(), target.String()), err)
 	}
 	return nil
 }

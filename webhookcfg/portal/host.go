@@ -74,7 +74,7 @@ func (v *visit) redacted(text string, url egress.URL) string {
 			secrets = append(secrets, cookie)
 		}
 	}
-	return redact.URLs(redact.Text(text, secrets, url.Reveal(), url.String()))
+	return redact.Text(text, secrets, url.Reveal(), url.String())
 }
 
 // log logs an error of the service, with what reason returns. If the person has gone away, it's not
