@@ -94,7 +94,7 @@ func startSample(t *testing.T, key deliver.Key, language string) library {
 }
 
 // TestSamples: the samples of the page accept what the sender signs, also during a rotation, and
-// nothing that is changed, old, or signed with another key.
+// nothing that is changed, missing, old, or signed with another key.
 func TestSamples(t *testing.T) {
 	key, other := deliver.GenerateKey(), deliver.GenerateKey()
 	const body = `{"name":"Grüße, 世界 🎉","escaped":"\u00e9\"\\"}`
@@ -113,6 +113,7 @@ func TestSamples(t *testing.T) {
 				"body":              {d.header, body + " "},
 				"id":                {withField(d.header, "Webhook-Id", "msg_2"), body},
 				"timestamp":         {withField(d.header, "Webhook-Timestamp", fmt.Sprint(time.Now().Unix()+60)), body},
+				"no id":             {withField(d.header, "Webhook-Id", ""), body},
 				"no timestamp":      {withField(d.header, "Webhook-Timestamp", ""), body},
 				"odd timestamp":     {withField(d.header, "Webhook-Timestamp", "1e9"), body},
 				"long timestamp":    {withField(d.header, "Webhook-Timestamp", strings.Repeat("9", 5000)), body},

@@ -9,6 +9,9 @@ public class Main {
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] fields = line.split("\t", -1);
             byte[] body = Base64.getDecoder().decode(fields[5]);
+            for (int i = 2; i < 5; i++) {
+                fields[i] = fields[i].isEmpty() ? null : fields[i];
+            }
             System.out.println(Notification.verify(fields[2], fields[3], fields[4], body) ? "valid" : "invalid");
         }
     }
