@@ -364,6 +364,33 @@ func TestHeaderOfFailedLayout(t *testing.T) {
 	}
 }
 
+// TestLayoutWritesNothing: a refusal isn't an empty 200, which would look like a success.
+func TestLayoutWritesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, _ portal.Page) {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	w := httptest.NewRecorder()
+	f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/all", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Content-Encoding") != "" || !strings.Contains(w.Body.String(), "We can&#39;t do this right now") {
+		t.Errorf("%d, %v: %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+// TestSlowTexts: once the time for a page is over, nobody waits for the translation of its texts.
+func TestSlowTexts(t *testing.T) {
+	f := newFixture(t)
+	synctest.Test(t, func(t *testing.T) {
+		f.handler.Timeout = time.Second
+		f.portal.Text = func(*http.Request, string) string { time.Sleep(time.Second * 2 / 3); return "" }
+		h, start := f.new(t), time.Now()
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/all", nil))
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("the page took %v", took)
+		}
+	})
+}
+
 // TestLayoutFailsLate: if the layout fails after the header was sent, the connection breaks, so
 // nobody takes a part for the whole page.
 func TestLayoutFailsLate(t *testing.T) {

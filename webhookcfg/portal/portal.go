@@ -150,9 +150,12 @@ type portal struct {
 }
 
 // New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
-// in a slash. If your router also serves the path without the slash, the portal adds it. The
-// store of h must be a [webhookcfg.Lister]. The error says which option is
-// missing or invalid.
+// in a slash. If your router also serves the path without the slash, the portal adds it. A proxy
+// that removes the prefix itself must do that, with a redirect: the portal can't see it, and
+// browsers would send the forms to other paths of the host.
+//
+// The store of h must be a [webhookcfg.Lister]. The error says which option is missing or
+// invalid.
 func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if h == nil || options == nil {
 		return nil, errors.New("portal: New needs a handler and options")

@@ -52,6 +52,9 @@ func (v *visit) layout(page Page) {
 	header := v.w.Header().Clone()
 	err := v.host("Options.Layout", egress.URL{}, func() error {
 		v.Options.Layout(v.w, v.r, page)
+		if !v.w.isSent {
+			return errors.New("it has written nothing") // which would be a 200
+		}
 		return nil
 	})
 	if err != nil {

@@ -128,7 +128,8 @@ func (v *visit) enter() error {
 			return askToSignIn{problem{status: http.StatusForbidden, key: "session.none"}}
 		}
 		v.signedIn(client, actor)
-		return nil
+		_, password, _ := v.r.BasicAuth()
+		return v.checkIdentifiers(password)
 	}
 	id, secret, ok := v.seal.open(v.r, time.Now())
 	if !ok {

@@ -428,6 +428,26 @@ func TestSecretAsIdentifier(t *testing.T) {
 	}
 }
 
+// TestBasicSecretAsIdentifier: the same holds if the host's function reads the secret from the
+// header.
+func TestBasicSecretAsIdentifier(t *testing.T) {
+	f := newFixture(t)
+	f.hosted().portal.Client = func(r *http.Request) (client, actor string, err error) {
+		id, _, _ := r.BasicAuth()
+		return id, id, nil
+	}
+	h := f.new(t)
+	r := httptest.NewRequest("POST", "/set", strings.NewReader(url.Values{"client": {acme}, "id": {secret}, "url": {hookURL}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.SetBasicAuth(acme, secret)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest || strings.Contains(w.Body.String(), secret) || strings.Contains(w.Header().Get("Location"), secret) {
+		t.Errorf("%d, %q: %s", w.Code, w.Header().Get("Location"), w.Body)
+	}
+}
+
 // TestSecretInAddress: an address with the secret in the place of an identifier leads to the
 // overview. Without the identifier, the same page would be about another webhook.
 func TestSecretInAddress(t *testing.T) {

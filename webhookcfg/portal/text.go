@@ -231,10 +231,10 @@ var texts = map[string]string{
 func (v *visit) T(key string, args ...any) string { return format(v.translated(key, texts[key]), args) }
 
 // translated returns the host's text, or the English one. If the host's function fails once,
-// the rest of the page is English.
+// the rest of the page is English, and so is what comes after the time for the page is over.
 func (v *visit) translated(key, english string) string {
 	text := ""
-	if v.Options.Text != nil && !v.isEnglish {
+	if v.Options.Text != nil && !v.isEnglish && v.ctx.Err() == nil {
 		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
 			text = v.Options.Text(v.r, key)
 			return nil
