@@ -17,7 +17,7 @@ const (
 	// shortest pause between two of these steps, of one client or of two, so that others can
 	// write: SQLite has one writer.
 	resendStep  = 500
-	resendWait  = 25 * time.Millisecond
+	resendWait  = 5 * time.Millisecond
 	resendLook  = 2 * time.Second // for those that another process started
 	resendLimit = 20              // clients that are read at a time
 
