@@ -46,18 +46,26 @@ func (e *redactedError) Is(target error) bool       { return errors.Is(e.cause, 
 func (e *redactedError) As(target any) bool         { return errors.As(e.cause, target) }
 func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.text) }
 
-// Text returns text without secrets. It replaces each secret with "[secret]", the whole URL
+// Text returns text without secrets, and without what [URLs] removes. See [Known].
+func Text(text string, secrets []string, whole, shown string) string {
+	return replace(text, appendKnown(appendURLs(nil, text), text, secrets, whole, shown))
+}
+
+// Known returns text without secrets. It replaces each secret with "[secret]", the whole URL
 // with shown, which is the part that may be seen, and the URL's path or query with "[path]".
 // The path is found with and without its first slash, and decoded too. A value in the query is
-// found if it has at least eight bytes. Of other URLs it leaves what [URLs] does.
+// found if it has at least eight bytes.
 //
-// Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
+// Known finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
 // if they have at least four bytes. Where several overlap, the text shows what replaces the
 // first of them, or the longest if they start at the same place. So a secret or a URL that a
 // stranger has chosen can't hide a part of another one. The result is at most twice as long as
 // the text, as long as shown isn't longer than the URL.
-func Text(text string, secrets []string, whole, shown string) string {
-	found := appendURLs(nil, text)
+func Known(text string, secrets []string, whole, shown string) string {
+	return replace(text, appendKnown(nil, text, secrets, whole, shown))
+}
+
+func appendKnown(found []span, text string, secrets []string, whole, shown string) []span {
 	for _, secret := range secrets {
 		found = appendFound(found, text, secret, "[secret]")
 	}
@@ -78,7 +86,7 @@ func Text(text string, secrets []string, whole, shown string) string {
 	for _, part := range parts {
 		found = appendFound(found, text, part, "[path]")
 	}
-	return replace(text, found)
+	return found
 }
 
 // URLs returns a text in which every http and https URL shows only scheme, host and port.

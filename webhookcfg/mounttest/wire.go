@@ -91,7 +91,7 @@ func (w *wire) close() {
 
 // redact removes the secrets from a text that comes from the mount or from a host's function.
 func (w *wire) redact(text string) string {
-	return redact.Text(text, []string{w.secret, w.credentials}, w.webhookURL, w.shown)
+	return redact.Known(text, []string{w.secret, w.credentials}, w.webhookURL, w.shown)
 }
 
 // header returns the fields that every request has, with its Authorization if it has one.
