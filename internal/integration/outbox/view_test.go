@@ -630,6 +630,29 @@ func TestEraseDuringSendAgain(t *testing.T) {
 	}
 }
 
+// TestEraseCounts: a notification that an attempt takes to another state, after Erase has found it and
+// before it deletes it, counts once.
+func TestEraseCounts(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			for i := range 40 {
+				f.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+			}
+			var once sync.Once
+			db, _ := f.wired(func(c call) (before, after error) {
+				if strings.HasPrefix(c.kind, "DELETE FROM message") {
+					once.Do(func() { f.exec("UPDATE {message} SET state = ", givenUp, " WHERE seq % 2 = 0") })
+				}
+				return nil, nil
+			})
+			if n, err := f.peer(e, db, outbox.Options{}).Erase(t.Context(), "a"); n != 40 || err != nil {
+				t.Errorf("erased %d of 40: %v", n, err)
+			}
+		})
+	}
+}
+
 // TestEraseHeld: erasing a client that a process has leaves nothing in the tables or in the process.
 // Only what is under way is sent. A process that is dead doesn't keep anything either.
 func TestEraseHeld(t *testing.T) {

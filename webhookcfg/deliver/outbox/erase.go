@@ -27,12 +27,12 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 		if _, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE client = @client`), values{"client": []byte(client)}); err != nil {
 			return n, err
 		}
-		deleted, err := t.eraseStates(ctx, client)
+		found, deleted, err := t.eraseStates(ctx, client)
 		n += deleted
 		switch {
 		case err != nil:
 			return n, err
-		case deleted > 0:
+		case found:
 			asked = time.Now()
 		case isForgotten:
 			return n, nil
@@ -84,18 +84,19 @@ func (d *drain) forget() {
 }
 
 // eraseStates removes what it finds of a client in each state, in the order in which attempts
-// take notifications through them.
-func (t *tables) eraseStates(ctx context.Context, client string) (n int, err error) {
+// take notifications through them. It reports whether it found any, and how many it removed.
+func (t *tables) eraseStates(ctx context.Context, client string) (isFound bool, n int, err error) {
 	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
 	for state := stateFresh; state <= stateDropped; {
-		deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
-		n += deleted
+		found, deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
+		n += int(deleted)
 		if err != nil {
-			return n, err
+			return true, n, err
 		}
-		if deleted == 0 {
+		if found == 0 {
 			state++
 		}
+		isFound = isFound || found > 0
 	}
-	return n, nil
+	return isFound, n, nil
 }

@@ -28,22 +28,22 @@ func (p *process) sweepAll(ctx context.Context) {
 }
 
 // remove500 deletes the notifications that a statement finds in a state, unless they have left
-// that state meanwhile.
-func (t *tables) remove500(ctx context.Context, find statement, v values) (int, error) {
+// that state meanwhile. So it can find more than it deletes.
+func (t *tables) remove500(ctx context.Context, find statement, v values) (found int, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var seqs []string
-	err := query(ctx, t.db, find, v, func(rows *sql.Rows) error {
+	err = query(ctx, t.db, find, v, func(rows *sql.Rows) error {
 		var seq int64
 		err := rows.Scan(&seq)
 		seqs = append(seqs, strconv.FormatInt(seq, 10))
 		return err
 	})
 	if err != nil || len(seqs) == 0 {
-		return 0, err
+		return 0, 0, err
 	}
-	_, err = exec(ctx, t.db, t.compile(`DELETE FROM {message} WHERE `+isOneOf(seqs)), v)
-	return len(seqs), err
+	deleted, err = exec(ctx, t.db, t.compile(`DELETE FROM {message} WHERE `+isOneOf(seqs)), v)
+	return len(seqs), deleted, err
 }
 
 // isOneOf is a condition for notifications with some numbers that are still in @state. The sum
@@ -126,8 +126,8 @@ func (t *tables) sweepable(ctx context.Context, ended statement, v values) (all 
 
 func (t *tables) removeAll(ctx context.Context, find statement, v values) error {
 	for {
-		n, err := t.remove500(ctx, find, v)
-		if err != nil || n == 0 {
+		found, _, err := t.remove500(ctx, find, v)
+		if err != nil || found == 0 {
 			return err
 		}
 		if !wait(ctx, sweepWait) {
