@@ -76,7 +76,7 @@ func Example_notifications() {
 
 	// A person opens the overview, and follows the link in "What is wrong".
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/overview", nil))
 	fmt.Println("something is wrong:", strings.Contains(w.Body.String(), `<a href="again-all">Send all again</a>`))
 	form := url.Values{"client": {"acme"}, "since": {"any"}}
 	r := httptest.NewRequest(http.MethodPost, "/again-all", strings.NewReader(form.Encode()))

@@ -51,7 +51,7 @@ func ExampleOptions() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/overview", nil)
 	r.Header.Set("Accept-Language", "de-AT,de")
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, r)
@@ -88,11 +88,11 @@ func ExampleSignIn() {
 	rand.Read(oldKey)
 	rand.Read(newKey)
 
-	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}}
+	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}, "then": {"overview"}}
 	r := httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	page := httptest.NewRecorder()
-	replica(oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+	replica(oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/overview", nil))
 	r.AddCookie(page.Result().Cookies()[0])
 	w := httptest.NewRecorder()
 	replica(oldKey).ServeHTTP(w, r)
@@ -100,7 +100,7 @@ func ExampleSignIn() {
 	fmt.Println(cookie.Name)
 
 	for _, keys := range [][][]byte{{newKey, oldKey}, {newKey}} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/overview", nil)
 		r.AddCookie(cookie)
 		w := httptest.NewRecorder()
 		replica(keys...).ServeHTTP(w, r)

@@ -219,7 +219,7 @@ func TestTwoTabs(t *testing.T) {
 				} else {
 					enter = func(p *person, id string) {
 						p.get("sign-in")
-						p.post("sign-in", "username", id, "password", secret, "then", "")
+						p.post("sign-in", "username", id, "password", secret, "then", "overview")
 					}
 				}
 				hooktest.Apply(t, f.store, hooktest.SetAll("client-of-bert", 1), hooktest.Set("client-of-bert", "e1", 2), hooktest.Set("client-of-anna", "e1", 3))

@@ -237,8 +237,8 @@ func (p *person) post(path string, fields ...string) shown {
 // signIn signs in on the page that asks for it.
 func (p *person) signIn() shown {
 	p.t.Helper()
-	p.get("")
-	return p.post("sign-in", "username", acme, "password", secret, "then", "")
+	p.get("overview")
+	return p.post("sign-in", "username", acme, "password", secret, "then", "overview")
 }
 
 // hidden returns the fields that a page with one form sends besides those that a person fills

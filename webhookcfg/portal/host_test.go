@@ -95,12 +95,12 @@ var hostFunctions = []hostFunction{
 			return webhookcfg.DeliveryStatus{}, fail(ctx)
 		}
 	}, 200, 200, "Not known right now"},
-	{"DeliveryStatus", "", func(f *fixture, fail func(ctx context.Context) error) {
+	{"DeliveryStatus", "overview", func(f *fixture, fail func(ctx context.Context) error) {
 		f.handler.DeliveryStatus = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 			return webhookcfg.DeliveryStatus{}, fail(ctx)
 		}
 	}, 200, 200, "Not known right now"},
-	{"notifications", "", setQueue, 200, 200, "We can&#39;t show notifications right now"},
+	{"notifications", "overview", setQueue, 200, 200, "We can&#39;t show notifications right now"},
 	{"notifications", "notifications", setQueue, 500, 503, "Go to the webhooks"},
 	{"notifications", "notification?message=msg_01", setQueue, 500, 503, "Go to the webhooks"},
 	{"notifications", "again-all?since=hour", setQueue, 500, 503, "Go to the webhooks"},
@@ -264,7 +264,7 @@ func TestPersonLeaves(t *testing.T) {
 	pages := f.new(t)
 	for _, want := range []int{1, 0} {
 		err.asked = 0
-		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/overview", nil).WithContext(ctx))
 		if n := strings.Count(records.String(), "portal: Options.Client failed"); n != 1 || err.asked != want {
 			t.Errorf("%d records, the text was asked for %d times", n, err.asked)
 		}
@@ -429,7 +429,7 @@ func TestFlushWithoutEffect(t *testing.T) {
 		panic(http.NewResponseController(w).Flush())
 	}
 	w := httptest.NewRecorder()
-	f.new(t).ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequest("GET", "/", nil))
+	f.new(t).ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequest("GET", "/overview", nil))
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "</html>") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}

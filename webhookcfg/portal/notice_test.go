@@ -14,7 +14,7 @@ func TestNotices(t *testing.T) {
 	f := newFixture(t)
 	f.verifier = pair{}
 	p := f.serve(t)
-	enter := func(id string) { p.get(""); p.post("sign-in", "username", id, "password", secret, "then", "") }
+	enter := func(id string) { p.get(""); p.post("sign-in", "username", id, "password", secret, "then", "overview") }
 	enter("anna")
 	set := func() string {
 		p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

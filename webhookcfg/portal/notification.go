@@ -274,7 +274,7 @@ func (v *visit) changed() (path, address string) {
 	case "again", "again-all":
 		path = entityLocation(v.Path, id)
 	default:
-		if path = location("all", nil); id != "" {
+		if path = "all"; id != "" {
 			path = entityLocation("entity", id)
 		}
 	}

@@ -340,9 +340,9 @@ func TestTroubleOnPages(t *testing.T) {
 	}
 	p := f.serve(t)
 	p.signIn()
-	const repair, next = "Repair it", `<a href="./?after=e24">Next page</a>`
+	const repair, next = "Repair it", `<a href="overview?after=e24">Next page</a>`
 	p.get("").expect(t, 200, "What is wrong", "No deliveries fail for the default and the webhooks on this page.", next, `!class="trouble"`, "!"+repair)
-	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="entity?id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="./">First page</a>`, "!No deliveries fail")
+	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="entity?id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="overview">First page</a>`, "!No deliveries fail")
 	p.get("?find=e3").expect(t, 200, "What is wrong", repair, "!on this page")
 	p.get("?find=e1").expect(t, 200, "!What is wrong")
 	for i := range 8 {

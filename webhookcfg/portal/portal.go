@@ -150,9 +150,9 @@ type portal struct {
 }
 
 // New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
-// in a slash. If your router also serves the path without the slash, the portal adds it. A proxy
-// that removes the prefix itself must do that, with a redirect: the portal can't see it, and
-// browsers would send the forms to other paths of the host.
+// in a slash. If your router also serves the path without the slash, the portal adds it. If a proxy
+// removes the prefix, the proxy has to do that, with a redirect: the portal can't see the prefix,
+// and without the slash people get to "/overview" of the host.
 //
 // The store of h must be a [webhookcfg.Lister]. The error says which option is missing or
 // invalid.

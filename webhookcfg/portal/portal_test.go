@@ -65,10 +65,10 @@ func TestTour(t *testing.T) {
 	if !first.isSignIn() {
 		t.Error("not the sign-in page")
 	}
-	p.post("sign-in", "username", acme, "password", "wrong-secret-12345", "then", "").expect(t, http.StatusForbidden, "The ID or the secret is wrong", `value="acme"`, "!wrong-secret")
+	p.post("sign-in", "username", acme, "password", "wrong-secret-12345", "then", "overview").expect(t, http.StatusForbidden, "The ID or the secret is wrong", `value="acme"`, "!wrong-secret")
 	in := p.signIn()
 	in.expect(t, http.StatusOK, "Signed in as", "There is no default", "No entity has a setting")
-	if in.at != "" {
+	if in.at != "overview" {
 		t.Errorf("at %s", in.at)
 	}
 	set := p.post("set", "id", "e1", "url", " "+hookURL+"\r\n")
@@ -94,7 +94,7 @@ func TestTour(t *testing.T) {
 		t.Errorf("a set without an ID reached all: %s", got)
 	}
 	out := p.post("sign-out")
-	if !out.isSignIn() || out.at != "" || p.cookie("__Host-webhooks") != "" {
+	if !out.isSignIn() || out.at != "overview" || p.cookie("__Host-webhooks") != "" {
 		t.Errorf("signed out, at %q, with %q", out.at, p.cookie("__Host-webhooks"))
 	}
 	if back := p.get("entity?id=e1"); !back.isSignIn() {
@@ -215,7 +215,7 @@ func TestSourceOfHost(t *testing.T) {
 	var source netip.Addr
 	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) { source = e.Source }
 	h := f.new(t)
-	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password=x&then="))
+	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password=x&then=overview"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(r.Context(), netip.MustParseAddr("2001:db8::1"))))
 	if source.String() != "2001:db8::1" {

@@ -34,10 +34,11 @@ var credentials = []string{"username", "password", "then"}
 
 func routes() map[string]route {
 	all := map[string]route{
-		"":       {get: page((*visit).overview), query: []string{"show", "find", "after"}},
-		"entity": {get: page((*visit).entity), query: []string{"show", "id"}},
-		"key":    {get: page((*visit).key), query: []string{"id"}},
-		"sample": {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
+		"":         {get: (*visit).toOverview, isPublic: true},
+		"overview": {get: page((*visit).overview), query: []string{"show", "find", "after"}},
+		"entity":   {get: page((*visit).entity), query: []string{"show", "id"}},
+		"key":      {get: page((*visit).key), query: []string{"id"}},
+		"sample":   {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
 		"set": {
 			get: page((*visit).entityForm), query: []string{"show", "id"},
 			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
@@ -88,9 +89,9 @@ func routes() map[string]route {
 		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
 		"style.css": {get: (*visit).style, isPublic: true},
 	}
-	signIn := all["sign-in"]
-	signIn.form = fields(all) // since it keeps those of any page
-	all["sign-in"] = signIn
+	root, signIn := all[""], all["sign-in"]
+	root.query, signIn.form = fields(all), fields(all) // since they keep those of any page
+	all[""], all["sign-in"] = root, signIn
 	return all
 }
 
@@ -103,21 +104,21 @@ func fields(routes map[string]route) (all []string) {
 	return slices.Compact(all)
 }
 
-// addSlash serves the portal's path without its slash, where some routers serve the portal,
-// too. The addresses in the pages are relative, so the browser needs the slash: it would send
-// an id and a secret to "/sign-in" of the host.
-var addSlash = route{isPublic: true, query: []string{"show", "id", "find", "after"}, get: func(v *visit) error {
+// toOverview leads to the overview, which isn't at the portal's path itself: some routers serve
+// that without its slash, too, and a proxy that removes the prefix hides whether it was there. The
+// addresses in the pages are relative, so without the slash the browser would send an id and a
+// secret to "/sign-in" of the host.
+func (v *visit) toOverview() error {
 	sent := v.sentURL()
-	name := lastSegment(sent)
-	if name == "" {
-		return notFound
+	location := "overview"
+	if name := lastSegment(sent); v.Path == "" && name != "" {
+		location = "./" + name + "/" + location
 	}
-	location := "./" + name + "/"
 	if sent.RawQuery != "" {
 		location += "?" + sent.RawQuery
 	}
 	return v.redirect(location)
-}}
+}
 
 // isBelowSlash reports whether the browser resolves the addresses in a page below the portal.
 // For the browser, "%2f" isn't a slash.
@@ -226,10 +227,7 @@ func (v *visit) check() error {
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {
 	route, ok := v.routes[v.Path]
-	if !v.isBelowSlash() {
-		route, ok = addSlash, v.Path == ""
-	}
-	if !ok {
+	if !ok || v.Path != "" && !v.isBelowSlash() {
 		return notFound
 	}
 	serve, isPost := route.get, false
@@ -266,5 +264,3 @@ func (r route) allow() string {
 	}
 	return "GET, HEAD, POST"
 }
-
-func (v *visit) toOverview() error { return v.redirect("./") }

@@ -91,7 +91,7 @@ func TestSecretInSignIn(t *testing.T) {
 		records := f.record()
 		f.handler.OmitPresentedID = tt.omit
 		p := f.serve(t)
-		if got := p.post("sign-in", "username", tt.user, "password", tt.password, "then", ""); !got.isSignIn() {
+		if got := p.post("sign-in", "username", tt.user, "password", tt.password, "then", "overview"); !got.isSignIn() {
 			t.Errorf("%s: signed in", tt.name)
 		}
 		if !strings.Contains(records.String(), "sign_in") {
@@ -151,7 +151,7 @@ func TestSecretInEveryField(t *testing.T) {
 							if r := routes[path]; i > 0 && !slices.Contains(r.Form, field) && !slices.Contains(r.Query, field) {
 								continue // it was refused before
 							}
-							p.post(path, append(fieldsOf(path, "id", "e1", "url", address, "confirm", "all", "message", "msg_01", "since", "hour", "username", acme, "then", ""), field, value)...)
+							p.post(path, append(fieldsOf(path, "id", "e1", "url", address, "confirm", "all", "message", "msg_01", "since", "hour", "username", acme, "then", "overview"), field, value)...)
 							if path == "sign-in" || path == "sign-out" {
 								enter() // since that can end the session
 							}

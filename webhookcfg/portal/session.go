@@ -186,7 +186,7 @@ func (v *visit) checkIdentifiers(secret string) error {
 		}
 	}
 	if found {
-		v.IsAgain, v.Path = false, "" // what is left of a form or an address means something else
+		v.IsAgain, v.Path = false, "overview" // what is left of a form or an address means something else
 		return problem{status: http.StatusBadRequest, key: "error.secret"}
 	}
 	return nil

@@ -131,14 +131,14 @@ func TestAttributes(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t).new(t)
-		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then="))
+		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then=overview"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.AddCookie(&http.Cookie{Name: noticeCookie, Value: "asked"})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
 		get := func() string {
-			r := httptest.NewRequest("GET", "/", nil)
+			r := httptest.NewRequest("GET", "/overview", nil)
 			r.Header.Set("Cookie", cookie)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
@@ -202,7 +202,7 @@ func TestRevocation(t *testing.T) {
 		}
 	}
 	v.err = waitError(2500 * time.Millisecond)
-	p.post("sign-in", "username", acme, "password", secret, "then", "").expect(t, 429, "Too many attempts", "Try again in 3 s.")
+	p.post("sign-in", "username", acme, "password", secret, "then", "overview").expect(t, 429, "Too many attempts", "Try again in 3 s.")
 	v.err = nil
 	p.get("").expect(t, http.StatusOK, "Signed in as")
 }
@@ -259,7 +259,7 @@ func TestHostSession(t *testing.T) {
 	if !strings.Contains(records.String(), "portal: Options.Client failed") || !strings.Contains(records.String(), "on purpose") {
 		t.Errorf("logged %s", &records)
 	}
-	p.post("sign-in", "username", acme, "password", secret, "then", "").expect(t, http.StatusNotFound, "no such page")
+	p.post("sign-in", "username", acme, "password", secret, "then", "overview").expect(t, http.StatusNotFound, "no such page")
 	if got := f.resolved(t, "e1"); got != "override "+hookURL {
 		t.Errorf("changed: %s", got)
 	}
@@ -290,7 +290,7 @@ func TestLongCredentials(t *testing.T) {
 		f.verifier = anybody{}
 		p := f.serve(t)
 		p.get("")
-		if got := p.post("sign-in", "username", tt.id, "password", long, "then", ""); !strings.Contains(got.text, tt.want) {
+		if got := p.post("sign-in", "username", tt.id, "password", long, "then", "overview"); !strings.Contains(got.text, tt.want) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
 		}
 	}
@@ -329,7 +329,7 @@ func TestThrottle(t *testing.T) {
 	f.verifier = throttle
 	p := f.serve(t)
 	for _, status := range []int{403, 403, 429} {
-		if got := p.post("sign-in", "username", acme, "password", "wrong-secret-12345", "then", ""); got.status != status {
+		if got := p.post("sign-in", "username", acme, "password", "wrong-secret-12345", "then", "overview"); got.status != status {
 			t.Errorf("got %d, want %d", got.status, status)
 		}
 	}
@@ -460,7 +460,7 @@ func TestSecretInAddress(t *testing.T) {
 			p := f.serve(t)
 			refused := p.signInAt(p.get(path+"?"+field+"="+secret), secret)
 			refused.expect(t, http.StatusBadRequest, "that&#39;s your secret", "!"+secret)
-			if got := p.signInAt(refused, secret); got.status != http.StatusOK || got.at != "" {
+			if got := p.signInAt(refused, secret); got.status != http.StatusOK || got.at != "overview" {
 				t.Errorf("%s: signing in once more leads to %d at %q", path, got.status, got.at)
 			}
 		}

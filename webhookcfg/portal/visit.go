@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -63,9 +62,9 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 // the overview, the browser is at another address.
 func (v *visit) Here() string {
 	if v.Template == "overview" {
-		return location("", nil)
+		return "overview"
 	}
-	return location(v.Path, nil)
+	return v.Path
 }
 
 // location returns the address of a page, relative to the others. If the query is too long for
@@ -75,11 +74,11 @@ func location(path string, fields url.Values) string {
 	query := fields.Encode()
 	switch {
 	case len(query) > maxQuery:
-		return "./"
+		return "overview"
 	case query != "":
 		query = "?" + query
 	}
-	return cmp.Or(path, "./") + query
+	return path + query
 }
 
 // entityLocation is the location of a page of an entity, or of the base if the identifier is "".

@@ -124,6 +124,7 @@ http {
 	server {
 		listen 127.0.0.1:%[2]s;
 		location /settings/hooks/ { proxy_pass http://%[3]s/portal/; }
+		location = /hooks { proxy_pass http://%[3]s/portal/; }
 	}
 }
 `, i.Dir, i.Port, upstream))
@@ -149,6 +150,12 @@ http {
 	}
 	b.button("Sign out")
 	b.expect("Client ID")
+	// Without its slash, the path has no page from which an id and a secret get to the host.
+	elsewhere := strings.TrimSuffix(url, "settings/hooks/")
+	b.open(elsewhere + "hooks")
+	if got := b.url(); got != elsewhere+"overview" {
+		t.Errorf("at %s", got)
+	}
 }
 
 // TestPolicy: the policy of a page blocks nothing that the page needs. No page runs a script
