@@ -37,8 +37,9 @@
 //
 // # Rotate keys
 //
-// Put the new key in front of the old one. Every set uses the new one from then on, and the
-// old one still opens what it sealed. To get rid of the old key, copy the store into another
+// If several processes use the store, first add the new key behind the old one in all of them, so
+// that each can open what another seals. Then put the new key in front. Every set uses the new one
+// from then on, and the old one still opens what it sealed. To get rid of the old key, copy the store into another
 // one that is sealed with the new key alone, as the example of a rotation does. Nothing here
 // rewrites URLs in place, because that could undo a change that a client has just made: a Store
 // has no way to replace a URL only if it's still the same.

@@ -64,7 +64,7 @@ func ExampleOptions() {
 }
 
 // People sign in with a client's id and secret. They stay signed in on all your replicas,
-// even while you rotate the key.
+// even while you rotate the key: first all replicas get the new key, then they use it.
 func ExampleSignIn() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
@@ -92,14 +92,14 @@ func ExampleSignIn() {
 	r := httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	page := httptest.NewRecorder()
-	replica(oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/overview", nil))
+	replica(newKey, oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/overview", nil))
 	r.AddCookie(page.Result().Cookies()[0])
 	w := httptest.NewRecorder()
-	replica(oldKey).ServeHTTP(w, r)
+	replica(newKey, oldKey).ServeHTTP(w, r)
 	cookie := w.Result().Cookies()[0]
 	fmt.Println(cookie.Name)
 
-	for _, keys := range [][][]byte{{newKey, oldKey}, {newKey}} {
+	for _, keys := range [][][]byte{{oldKey, newKey}, {newKey}, {oldKey}} {
 		r := httptest.NewRequest(http.MethodGet, "/overview", nil)
 		r.AddCookie(cookie)
 		w := httptest.NewRecorder()
@@ -108,6 +108,7 @@ func ExampleSignIn() {
 	}
 	// Output:
 	// __Host-webhooks
+	// signed in: true
 	// signed in: true
 	// signed in: false
 }

@@ -34,8 +34,10 @@ import (
 type SignIn struct {
 	// Keys seal the cookies. Each has 32 random bytes. New sign-ins use the first key, and a
 	// cookie sealed with any of them is accepted. If you have several replicas, give all of
-	// them the same keys. To rotate, put the new key first, and keep the previous one for 8
-	// hours.
+	// them the same keys.
+	//
+	// To rotate, add the new key behind the present one. Once all replicas have it, put it first,
+	// and remove the previous one 8 hours later.
 	//
 	// By default the portal makes a random key, and sessions end with the process.
 	Keys [][]byte
@@ -150,8 +152,7 @@ func (v *visit) noSession() problem {
 	_, err := v.r.Cookie(sessionCookie)
 	switch {
 	case err == nil:
-		why.key = "session.ended"
-		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
+		why.key = "session.ended" // the cookie stays: another replica may have its key
 	case v.IsAgain:
 		why.key = "session.none"
 	}
