@@ -119,14 +119,14 @@ func TestCommands(t *testing.T) {
 // TestPortal: the page for people signs in with the credentials of a client.
 func TestPortal(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
-	resp, err := http.PostForm("http://"+s.address+"/portal/sign-in", url.Values{"username": {"acme"}, "password": {"s3cret"}, "then": {"overview"}})
+	resp, err := http.PostForm("http://"+s.address+"/portal?page=sign-in", url.Values{"username": {"acme"}, "password": {"s3cret"}, "then": {"overview"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
 	// The client sends no cookie.
-	if err != nil || resp.Request.URL.Path != "/portal/sign-in" || !strings.Contains(string(page), "keep the session") {
+	if err != nil || resp.Request.URL.RawQuery != "page=sign-in" || !strings.Contains(string(page), "keep the session") {
 		t.Errorf("got %v, %s, %s", err, resp.Request.URL, page)
 	}
 }

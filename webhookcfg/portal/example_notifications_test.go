@@ -76,10 +76,10 @@ func Example_notifications() {
 
 	// A person opens the overview, and follows the link in "What is wrong".
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/overview", nil))
-	fmt.Println("something is wrong:", strings.Contains(w.Body.String(), `<a href="again-all">Send all again</a>`))
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?page=overview", nil))
+	fmt.Println("something is wrong:", strings.Contains(w.Body.String(), `<a href="?page=again-all">Send all again</a>`))
 	form := url.Values{"client": {"acme"}, "since": {"any"}}
-	r := httptest.NewRequest(http.MethodPost, "/again-all", strings.NewReader(form.Encode()))
+	r := httptest.NewRequest(http.MethodPost, "/?page=again-all", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	pages.ServeHTTP(httptest.NewRecorder(), r)
 	fmt.Println(queue.notification.ID, "is", queue.notification.State)

@@ -45,13 +45,13 @@ func ExampleOptions() {
 		FrameAncestors: "https://dashboard.acme.example",
 		Layout: func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 			fmt.Println(page.Status, page.Lang, page.Title)
-			fmt.Println("may set all:", strings.Contains(string(page.Content), `href="all"`))
+			fmt.Println("may set all:", strings.Contains(string(page.Content), `href="?page=all"`))
 		},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodGet, "/overview", nil)
+	r := httptest.NewRequest(http.MethodGet, "/?page=overview", nil)
 	r.Header.Set("Accept-Language", "de-AT,de")
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, r)
@@ -89,10 +89,10 @@ func ExampleSignIn() {
 	rand.Read(newKey)
 
 	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}, "then": {"overview"}}
-	r := httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode()))
+	r := httptest.NewRequest(http.MethodPost, "/?page=sign-in", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	page := httptest.NewRecorder()
-	replica(newKey, oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/overview", nil))
+	replica(newKey, oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/?page=overview", nil))
 	r.AddCookie(page.Result().Cookies()[0])
 	w := httptest.NewRecorder()
 	replica(newKey, oldKey).ServeHTTP(w, r)
@@ -100,7 +100,7 @@ func ExampleSignIn() {
 	fmt.Println(cookie.Name)
 
 	for _, keys := range [][][]byte{{oldKey, newKey}, {newKey}, {oldKey}} {
-		r := httptest.NewRequest(http.MethodGet, "/overview", nil)
+		r := httptest.NewRequest(http.MethodGet, "/?page=overview", nil)
 		r.AddCookie(cookie)
 		w := httptest.NewRecorder()
 		replica(keys...).ServeHTTP(w, r)

@@ -48,7 +48,7 @@ func TestForeignIdentifiers(t *testing.T) {
 				} else {
 					got = p.get(path + "?" + filled.Encode())
 				}
-				for _, shown := range []string{hooktest.URL(8).Reveal(), hooktest.URL(9).Reveal(), "whsec_other", "their body", `href="notification?message=foreign"`} {
+				for _, shown := range []string{hooktest.URL(8).Reveal(), hooktest.URL(9).Reveal(), "whsec_other", "their body", `href="?page=notification&amp;message=foreign"`} {
 					if strings.Contains(got.text, shown) {
 						t.Errorf("%s?%s shows %s", path, filled.Encode(), shown)
 					}

@@ -14,9 +14,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Again returns the text of a field, if the form was sent to this path, or tried.
-func (v *visit) Again(path, field string) string {
-	if v.Path != path && !(v.Path == "try" && path == "set") && !(v.Path == "try-all" && path == "all") {
+// Again returns the text of a field, if the form was sent to this page, or tried.
+func (v *visit) Again(page, field string) string {
+	if v.Page != page && !(v.Page == "try" && page == "set") && !(v.Page == "try-all" && page == "all") {
 		return ""
 	}
 	return v.Typed(field)
@@ -38,7 +38,7 @@ func (v *visit) Kept() url.Values {
 		from = v.form
 	}
 	kept := url.Values{}
-	for _, field := range v.routes[v.Path].kept(v.IsAgain) {
+	for _, field := range v.routes[v.Page].kept(v.IsAgain) {
 		if from.Has(field) {
 			kept.Set(field, from.Get(field))
 		}
@@ -63,6 +63,14 @@ func (v *visit) readQuery() error {
 		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
 	}
 	v.query = copied(query)
+	page, ok := v.query["page"]
+	if len(page) > 1 {
+		return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	}
+	if ok {
+		v.Page = page[0]
+		v.query.Del("page")
+	}
 	return nil
 }
 

@@ -30,7 +30,7 @@ import (
 func serveSlowly(t *testing.T, f *fixture) string {
 	t.Helper()
 	f.handler.Timeout = 50 * time.Millisecond
-	server := hooktest.Serve(t, http.StripPrefix("/portal", f.new(t)))
+	server := hooktest.Serve(t, f.new(t))
 	return server.Listener.Addr().String()
 }
 
@@ -45,24 +45,24 @@ type formRequest struct {
 func forms() (all []formRequest) {
 	for path, r := range routes {
 		if r.HasForm {
-			all = append(all, formRequest{"POST /portal/" + path, "", 400, "didn&#39;t arrive whole and in time"})
+			all = append(all, formRequest{"POST /portal?page=" + path, "", 400, "didn&#39;t arrive whole and in time"})
 		}
 	}
 	return append(all, otherForms...)
 }
 
 var otherForms = []formRequest{
-	{"POST /portal/unset-all", "Cookie: session=ann\r\n", 400, "didn&#39;t arrive whole and in time"},
-	{"POST /portal/set", "Origin: https://evil.example.com\r\n", 403, "sent from another site"},
-	{"POST /portal/nothing", "", 404, "no such page"},
-	{"POST /portal/key", "", 405, "can&#39;t be used like this"},
+	{"POST /portal?page=unset-all", "Cookie: session=ann\r\n", 400, "didn&#39;t arrive whole and in time"},
+	{"POST /portal?page=set", "Origin: https://evil.example.com\r\n", 403, "sent from another site"},
+	{"POST /portal?page=nothing", "", 404, "no such page"},
+	{"POST /portal?page=key", "", 405, "can&#39;t be used like this"},
 	{"POST /portal", "", 405, "can&#39;t be used like this"},
-	{"PUT /portal/set", "", 405, "can&#39;t be used like this"},
-	{"POST /portal/set?" + strings.Repeat("x", 5000), "", 414, "too long"},
-	{"GET /portal/all", "", 403, "Sign in"},
-	{"GET /portal", "", 303, ""},
-	{"GET /portal/style.css", "", 200, "--whp-text"},
-	{"DELETE /portal/style.css", "", 405, "can&#39;t be used like this"},
+	{"PUT /portal?page=set", "", 405, "can&#39;t be used like this"},
+	{"POST /portal?page=set&" + strings.Repeat("x", 5000), "", 414, "too long"},
+	{"GET /portal?page=all", "", 403, "Sign in"},
+	{"GET /portal", "", 403, "Sign in"},
+	{"GET /portal?page=style", "", 200, "--whp-text"},
+	{"DELETE /portal?page=style", "", 405, "can&#39;t be used like this"},
 }
 
 // unfinished are bodies that never end, and what the client repeats after their start: one
@@ -95,7 +95,7 @@ func TestFormThatNeverEnds(t *testing.T) {
 		for _, form := range forms() {
 			for _, body := range unfinished {
 				status, text := form.status, form.text
-				if mode == "host" && strings.Contains(form.line, "sign-") || body.name == "floods" && form.line+form.header != "POST /portal/set" {
+				if mode == "host" && strings.Contains(form.line, "sign-") || body.name == "floods" && form.line+form.header != "POST /portal?page=set" {
 					continue
 				}
 				if body.name == "floods" {
@@ -184,7 +184,7 @@ func TestFormTooLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
-		_, _ = io.WriteString(conn, "POST /sign-in HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-www-form-urlencoded\r\n"+body)
+		_, _ = io.WriteString(conn, "POST /?page=sign-in HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-www-form-urlencoded\r\n"+body)
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close {
 			t.Errorf("%.40q: got %v, %v", body, resp, err)

@@ -91,11 +91,11 @@ func (f *fixture) new(t *testing.T) http.Handler {
 	return h
 }
 
-// serve serves the portal below /my/portal/ and returns a person at it.
+// serve serves the portal at /my/portal and returns a person at it.
 func (f *fixture) serve(t *testing.T) *person {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/my/portal/", http.StripPrefix("/my/portal", f.new(t)))
+	mux.Handle("/my/portal", f.new(t))
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
@@ -104,10 +104,10 @@ func (f *fixture) serve(t *testing.T) *person {
 	}
 	client := server.Client()
 	client.Jar = jar
-	return &person{t, client, server.URL + "/my/portal/"}
+	return &person{t, client, server.URL + "/my/portal"}
 }
 
-// person is somebody with a browser.
+// person is somebody with a browser. Its methods take a page as "entity?id=e1".
 type person struct {
 	t      *testing.T
 	client *http.Client
@@ -117,7 +117,7 @@ type person struct {
 // shown is a page that a browser shows.
 type shown struct {
 	status int
-	at     string // the path and query, relative to the portal
+	at     string // as the methods of person take it
 	header http.Header
 	text   string
 }
@@ -133,10 +133,33 @@ func (p *person) do(r *http.Request) shown {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return shown{resp.StatusCode, strings.TrimPrefix(resp.Request.URL.String(), p.base), resp.Header, string(body)}
+	return shown{resp.StatusCode, pageOf(strings.TrimPrefix(resp.Request.URL.String(), p.base)), resp.Header, string(body)}
 }
 
-// routes are all paths of a portal. Tests that are about every page, form or field take them
+// addressOf returns the address of a page.
+func addressOf(page string) string {
+	page, query, _ := strings.Cut(page, "?")
+	switch {
+	case page == "" && query == "":
+		return ""
+	case page == "":
+		return "?" + query
+	case query == "":
+		return "?page=" + page
+	}
+	return "?page=" + page + "&" + query
+}
+
+// pageOf returns the page at an address.
+func pageOf(address string) string {
+	page, ok := strings.CutPrefix(address, "?page=")
+	if !ok {
+		return address
+	}
+	return strings.Replace(page, "&", "?", 1)
+}
+
+// routes are all pages of a portal. Tests that are about every page, form or field take them
 // from here.
 var routes = portal.Routes()
 
@@ -214,7 +237,7 @@ func (p *person) request(method, path string, fields ...string) *http.Request {
 	if method == "POST" {
 		body = strings.NewReader(form.Encode())
 	}
-	r, err := http.NewRequest(method, p.base+path, body)
+	r, err := http.NewRequest(method, p.base+addressOf(path), body)
 	if err != nil {
 		p.t.Fatal(err)
 	}

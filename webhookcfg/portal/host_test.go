@@ -264,7 +264,7 @@ func TestPersonLeaves(t *testing.T) {
 	pages := f.new(t)
 	for _, want := range []int{1, 0} {
 		err.asked = 0
-		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/overview", nil).WithContext(ctx))
+		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?page=overview", nil).WithContext(ctx))
 		if n := strings.Count(records.String(), "portal: Options.Client failed"); n != 1 || err.asked != want {
 			t.Errorf("%d records, the text was asked for %d times", n, err.asked)
 		}
@@ -285,13 +285,13 @@ func TestHostFunctions(t *testing.T) {
 // serveLogged is like serve, but the records get the server's own log, too.
 func (f *fixture) serveLogged(t *testing.T, records *records) *person {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.StripPrefix("/my/portal", f.new(t)))
+	server := httptest.NewUnstartedServer(f.new(t))
 	server.Config.ErrorLog = log.New(records, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	client := server.Client()
 	client.Jar, _ = cookiejar.New(nil)
-	return &person{t, client, server.URL + "/my/portal/"}
+	return &person{t, client, server.URL + "/my/portal"}
 }
 
 // TestHostHangs: a function of the host that waits until its context ends delays a page for
@@ -344,7 +344,7 @@ func TestHeaderOfFailedLayout(t *testing.T) {
 	header := func(layout func(w http.ResponseWriter, _ *http.Request, _ portal.Page)) http.Header {
 		f.portal.Layout = layout
 		w := httptest.NewRecorder()
-		f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/all", nil))
+		f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/?page=all", nil))
 		return w.Result().Header
 	}
 	want := header(nil)
@@ -371,7 +371,7 @@ func TestLayoutWritesNothing(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
 	w := httptest.NewRecorder()
-	f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/all", nil))
+	f.new(t).ServeHTTP(w, httptest.NewRequest("GET", "/?page=all", nil))
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Content-Encoding") != "" || !strings.Contains(w.Body.String(), "We can&#39;t do this right now") {
 		t.Errorf("%d, %v: %s", w.Code, w.Header(), w.Body)
 	}
@@ -384,7 +384,7 @@ func TestSlowTexts(t *testing.T) {
 		f.handler.Timeout = time.Second
 		f.portal.Text = func(*http.Request, string) string { time.Sleep(time.Second * 2 / 3); return "" }
 		h, start := f.new(t), time.Now()
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/all", nil))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?page=all", nil))
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("the page took %v", took)
 		}
@@ -429,7 +429,7 @@ func TestFlushWithoutEffect(t *testing.T) {
 		panic(http.NewResponseController(w).Flush())
 	}
 	w := httptest.NewRecorder()
-	f.new(t).ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequest("GET", "/overview", nil))
+	f.new(t).ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequest("GET", "/?page=overview", nil))
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "</html>") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
@@ -492,7 +492,7 @@ func (brokenBody) Read([]byte) (int, error) { panic("read " + hookURL) }
 func TestPagePanics(t *testing.T) {
 	f := newFixture(t)
 	records := f.record()
-	r := httptest.NewRequest("POST", "/set", nil)
+	r := httptest.NewRequest("POST", "/?page=set", nil)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Body, r.ContentLength = brokenBody{}, 100
 	w := httptest.NewRecorder()

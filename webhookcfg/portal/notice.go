@@ -19,9 +19,9 @@ const noticeSeconds = 60
 // there when they arrive, the browser keeps no cookies, and we say so instead of asking again.
 const asked = "asked"
 
-// leaveNotice leaves a notice for the page at a location.
-func (v *visit) leaveNotice(notice, location string) {
-	http.SetCookie(v.w, newCookie(noticeCookie, notice+"."+v.noticeTag(location), noticeSeconds))
+// leaveNotice leaves a notice for the page at an address.
+func (v *visit) leaveNotice(notice, address string) {
+	http.SetCookie(v.w, newCookie(noticeCookie, notice+"."+v.noticeTag(address), noticeSeconds))
 }
 
 // takeNotice shows the notice for this page.
@@ -31,15 +31,15 @@ func (v *visit) takeNotice() {
 		return
 	}
 	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(entityLocation(v.Path, v.query.Get("id"))) {
+	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(entityAddress(v.Page, v.query.Get("id"))) {
 		v.Done = done
 		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
 	}
 }
 
 // noticeTag names a page of a client.
-func (v *visit) noticeTag(location string) string {
-	sum := sha256.Sum256([]byte(v.Client + "\n" + location))
+func (v *visit) noticeTag(address string) string {
+	sum := sha256.Sum256([]byte(v.Client + "\n" + address))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 

@@ -265,18 +265,19 @@ func (v *visit) sendSelected(s webhookcfg.Selection) error {
 	return missing(err)
 }
 
-// changed returns the page that shows the effect of a change: its path, and its address.
-func (v *visit) changed() (path, address string) {
+// changed returns the address of the page that shows the effect of a change, and the one for which
+// that page takes its notice.
+func (v *visit) changed() (address, noticed string) {
 	id := v.Typed("id")
-	switch v.Path {
-	case "send-again":
-		return "notification", location("notification", url.Values{"message": {v.Typed("message")}})
-	case "again", "again-all":
-		path = entityLocation(v.Path, id)
+	switch {
+	case v.Page == "send-again":
+		return pageAddress("notification", url.Values{"message": {v.Typed("message")}}), pageAddress("notification", nil)
+	case v.Page == "again" || v.Page == "again-all":
+		address = entityAddress(v.Page, id)
+	case id != "":
+		address = entityAddress("entity", id)
 	default:
-		if path = "all"; id != "" {
-			path = entityLocation("entity", id)
-		}
+		address = pageAddress("all", nil)
 	}
-	return path, path
+	return address, address
 }

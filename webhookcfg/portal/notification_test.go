@@ -110,9 +110,9 @@ func TestNotifications(t *testing.T) {
 	f, q := withQueue(t)
 	p := f.serve(t)
 	p.signIn()
-	p.get("").expect(t, 200, "Recent notifications", "msg_04", "!msg_05", `href="notifications"`, "!What is wrong", "!msg_other")
+	p.get("").expect(t, 200, "Recent notifications", "msg_04", "!msg_05", `href="?page=notifications"`, "!What is wrong", "!msg_other")
 	p.get("?find=e").expect(t, 200, "!Recent notifications", "!There are none here")
-	p.get("entity?id=e1").expect(t, 200, "Recent notifications", "msg_01", "!msg_00", `href="notifications?id=e1"`)
+	p.get("entity?id=e1").expect(t, 200, "Recent notifications", "msg_01", "!msg_00", `href="?page=notifications&amp;id=e1"`)
 	p.get("entity?id=e9").expect(t, 200, "There are none here")
 	q.all[acme][7].History = q.all[acme][0].History[:1]
 	q.all[acme][8].Reason, q.all[acme][8].History = "", q.all[acme][1].History // sent again
@@ -179,7 +179,7 @@ func TestSendAgain(t *testing.T) {
 
 	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
 	q.plan = webhookcfg.SendAgainPlan{Count: 312}
-	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="again-all"`)
+	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="?page=again-all"`)
 	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
 	last := &q.plan.Last
 	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Selection: webhookcfg.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
@@ -250,7 +250,7 @@ func TestSendAgainTooSoon(t *testing.T) {
 			continue
 		}
 		got := p.postRaw(path, filledIn(t, formFields(path)).Encode())
-		got.expect(t, 429, "Notifications were sent again a moment ago", "Try again in 90 s.", `<form method="post" action="`+path+`">`)
+		got.expect(t, 429, "Notifications were sent again a moment ago", "Try again in 90 s.", `<form method="post" action="?page=`+path+`">`)
 		if wait := got.header.Get("Retry-After"); wait != "90" {
 			t.Errorf("%s: Retry-After: %s", path, wait)
 		}
@@ -292,7 +292,7 @@ func TestTroubleFirst(t *testing.T) {
 	p := f.serve(t)
 	p.signIn()
 	page := p.get("")
-	page.expect(t, http.StatusOK, "What is wrong", `<a href="entity?id=e1">Repair it</a>`, `<a href="all">Repair it</a>`, `!<a href="entity?id=e2">Repair it</a>`)
+	page.expect(t, http.StatusOK, "What is wrong", `<a href="?page=entity&amp;id=e1">Repair it</a>`, `<a href="?page=all">Repair it</a>`, `!<a href="?page=entity&amp;id=e2">Repair it</a>`)
 	if strings.Index(page.text, "What is wrong") > strings.Index(page.text, "Default</h2>") {
 		t.Error("the base comes first")
 	}
@@ -304,7 +304,7 @@ func TestNextStep(t *testing.T) {
 	f, q, _ := complete(t)
 	p := f.serve(t)
 	p.signIn()
-	const one, all = `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="again?id=e1">`, `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="again-all">`
+	const one, all = `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="?page=again&amp;id=e1">`, `class="notice good" role="status"><p>%s</p><p>Not delivered: 3 (given up, dropped, or waiting for a further attempt). <a href="?page=again-all">`
 	p.post("test", "id", "e1").expect(t, 200, fmt.Sprintf(one, "The test was accepted by your server."))
 	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, fmt.Sprintf(one, "The webhook is set."))
 	p.post("test-all").expect(t, 200, fmt.Sprintf(all, "The test was accepted by your server."))
@@ -340,9 +340,9 @@ func TestTroubleOnPages(t *testing.T) {
 	}
 	p := f.serve(t)
 	p.signIn()
-	const repair, next = "Repair it", `<a href="overview?after=e24">Next page</a>`
+	const repair, next = "Repair it", `<a href="?page=overview&amp;after=e24">Next page</a>`
 	p.get("").expect(t, 200, "What is wrong", "No deliveries fail for the default and the webhooks on this page.", next, `!class="trouble"`, "!"+repair)
-	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="entity?id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="overview">First page</a>`, "!No deliveries fail")
+	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="?page=entity&amp;id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="?page=overview">First page</a>`, "!No deliveries fail")
 	p.get("?find=e3").expect(t, 200, "What is wrong", repair, "!on this page")
 	p.get("?find=e1").expect(t, 200, "!What is wrong")
 	for i := range 8 {

@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 	seen, pages := map[string]bool{}, 0
 	for path := ""; ; pages++ {
 		page := p.get(path)
-		for _, part := range strings.Split(page.text, `href="entity?id=`)[1:] {
+		for _, part := range strings.Split(page.text, `href="?page=entity&amp;id=`)[1:] {
 			id, _, _ := strings.Cut(part, `"`)
 			seen[id] = true
 		}
@@ -39,17 +39,17 @@ func TestPages(t *testing.T) {
 			break
 		}
 		path, _, _ = strings.Cut(rest, `"`)
-		path = html.UnescapeString(path)
+		path = pageOf(html.UnescapeString(path))
 	}
 	if len(seen) != 1004 || pages != 40 {
 		t.Errorf("saw %d on %d pages", len(seen), pages+1)
 	}
 	p.get("all").expect(t, http.StatusOK, "at least 1000 have their own")
 	found := p.get("?find=e00")
-	found.expect(t, http.StatusOK, ">e00<", ">e0000<", "find=e00&amp;after=e0023", "!>e0100<", "?find=e00")
+	found.expect(t, http.StatusOK, ">e00<", ">e0000<", "find=e00&amp;after=e0023", "!>e0100<")
 	p.get("?find=e00&after=e0074").expect(t, http.StatusOK, ">e0099<", "!>e0100<", "!rel=\"next\"", "!>e00<")
-	p.get("?find=e0042").expect(t, http.StatusOK, ">e0042<", "!>e0043<", `href="entity?id=e0042"`)
-	p.get("?find=x").expect(t, http.StatusOK, "has an ID that starts like this", `href="entity?id=x"`)
+	p.get("?find=e0042").expect(t, http.StatusOK, ">e0042<", "!>e0043<", `href="?page=entity&amp;id=e0042"`)
+	p.get("?find=x").expect(t, http.StatusOK, "has an ID that starts like this", `href="?page=entity&amp;id=x"`)
 	p.get("?find=a/b").expect(t, http.StatusBadRequest, "Correct it")
 }
 
@@ -176,10 +176,10 @@ func TestOneOnly(t *testing.T) {
 			set(f)
 			p := f.serve(t)
 			p.signIn()
-			p.get("").expect(t, http.StatusOK, `!href="all"`, "!Default")
+			p.get("").expect(t, http.StatusOK, `!href="?page=all"`, "!Default")
 			p.get("all").expect(t, http.StatusOK, "!confirm")
 			hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
-			p.get("").expect(t, http.StatusOK, `!href="all"`, "Default")
+			p.get("").expect(t, http.StatusOK, `!href="?page=all"`, "Default")
 
 			f, _, _ = complete(t)
 			set(f)
@@ -223,5 +223,5 @@ func TestLinks(t *testing.T) {
 	p.get(link).expect(t, http.StatusForbidden, `name="id" value="e1"`, "!mallory")
 	p.signIn()
 	p.get(link).expect(t, http.StatusOK, `<h1 class="id" dir="auto">e1</h1>`, "!mallory")
-	p.get("style.css?v=2").expect(t, http.StatusOK, "--whp-text")
+	p.get("style?v=2").expect(t, http.StatusOK, "--whp-text")
 }

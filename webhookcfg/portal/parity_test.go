@@ -71,7 +71,7 @@ func apiRequest(t *testing.T, client, operation string, entity *string, hook str
 
 func pageRequest(_ *testing.T, client, operation string, entity *string, hook string) *http.Request {
 	form := url.Values{"client": {"client-of-" + client}}
-	path := "/" + operation
+	page := operation
 	if operation == "set" {
 		form.Set("url", hook)
 	}
@@ -79,9 +79,9 @@ func pageRequest(_ *testing.T, client, operation string, entity *string, hook st
 		form.Set("id", *entity)
 	} else {
 		form.Set("confirm", "all")
-		path = map[string]string{"set": "/all", "unset": "/unset-all"}[operation]
+		page = map[string]string{"set": "all", "unset": "unset-all"}[operation]
 	}
-	r := httptest.NewRequest("POST", path, strings.NewReader(form.Encode()))
+	r := httptest.NewRequest("POST", "/?page="+page, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.AddCookie(&http.Cookie{Name: "session", Value: client})
 	return r

@@ -3,7 +3,7 @@
 // no script.
 //
 //	pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{}})
-//	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
+//	mux.Handle("/portal", pages)
 //
 // Here, and in the example, people sign in with a client's id and secret. If your service has
 // sessions of its own, set [Options.Client] instead of [Options.SignIn].
@@ -132,8 +132,8 @@ type Page struct {
 	Status int
 	// Title is the title of the page, and Lang its language.
 	Title, Lang string
-	// Content is an element main. It needs the stylesheet "style.css", at that path relative
-	// to the page.
+	// Content is an element main. It needs the stylesheet at the address "?page=style", which
+	// is relative to the page.
 	Content template.HTML
 }
 
@@ -143,16 +143,14 @@ type portal struct {
 	Parent  webhookcfg.Options // of the handler
 	Options Options
 	routes  map[string]route
-	fields  []string // of all routes
+	fields  []string // of all pages
 	seal    seal
 	policy  string // the Content-Security-Policy
 	origins http.CrossOriginProtection
 }
 
-// New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
-// in a slash. If your router also serves the path without the slash, the portal adds it. If a proxy
-// removes the prefix, the proxy has to do that, with a redirect: the portal can't see the prefix,
-// and without the slash people get to "/overview" of the host.
+// New returns the handler of the pages. Mount it at any path: it only looks at the query, where its
+// addresses have the name of the page, such as "?page=entity&id=e1".
 //
 // The store of h must be a [webhookcfg.Lister]. The error says which option is missing or
 // invalid.
@@ -164,7 +162,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 		return nil, errors.New("portal: the handler's store can't list webhooks: it must be a webhookcfg.Lister")
 	}
 	p := &portal{handler: h, Parent: h.Options(), Options: *options, routes: routes()}
-	p.fields = fields(p.routes)
+	p.fields = append(fields(p.routes), "page")
 	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):

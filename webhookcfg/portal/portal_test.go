@@ -86,7 +86,7 @@ func TestTour(t *testing.T) {
 	p.post("all", "url", otherURL, "confirm", "all ").expect(t, http.StatusOK, "The default is set for all entities.", "!have their own")
 	p.get("entity?id=e1").expect(t, http.StatusOK, "so the default applies")
 	p.post("unset", "id", "e1").expect(t, http.StatusOK, "The entity is turned off.", "whatever the default is", "!Turn off")
-	p.get("").expect(t, http.StatusOK, `href="entity?id=e1"`, `<span class="state off">Off</span>`, address)
+	p.get("").expect(t, http.StatusOK, `href="?page=entity&amp;id=e1"`, `<span class="state off">Off</span>`, address)
 	p.post("unset-all", "confirm", "all").expect(t, http.StatusOK, "Everything is removed.")
 	p.get("entity?id=e1").expect(t, http.StatusOK, "Nothing is set for this entity")
 	p.post("set", "id", "", "url", hookURL).expect(t, http.StatusBadRequest, "Type the ID of an entity", html.EscapeString(hookURL))
@@ -204,7 +204,7 @@ func TestSigningKey(t *testing.T) {
 	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), webhookcfg.SetChange(acme, webhookcfg.Entity("own"), egress.NewURL("https://vendor.example/secret")))
 	p.get("key").expect(t, http.StatusOK, "whsec_acme//https://hooks.example.com/base<", "!/1/xx")
 	p.get("key?id=e1").expect(t, http.StatusOK, "whsec_acme/e1/https://hooks.example.com/base<")
-	p.get("entity?id=own").expect(t, http.StatusOK, `href="key?id=own"`)
+	p.get("entity?id=own").expect(t, http.StatusOK, `href="?page=key&amp;id=own"`)
 	p.get("key?id=own").expect(t, http.StatusOK, "whsec_acme/own/https://vendor.example/override<", "!secret")
 	p.get("key?id=a/b").expect(t, http.StatusBadRequest, "!whsec_")
 }
@@ -215,7 +215,7 @@ func TestSourceOfHost(t *testing.T) {
 	var source netip.Addr
 	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) { source = e.Source }
 	h := f.new(t)
-	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password=x&then=overview"))
+	r := httptest.NewRequest("POST", "/?page=sign-in", strings.NewReader("username=acme&password=x&then=overview"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(r.Context(), netip.MustParseAddr("2001:db8::1"))))
 	if source.String() != "2001:db8::1" {

@@ -57,8 +57,8 @@ func TestErrors(t *testing.T) {
 		{"catalogue down", func(f *fixture) {
 			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, broken }
 		}, "set", set, 503, []string{"do this right now", `value="e1"`, kept}},
-		{"store down", func(f *fixture) { f.store = brokenStore{f.store} }, "set", set, 503, []string{"do this right now", "tell whether the change was made", "!nothing was changed", "Send it again", `action="set"`, `value="e1"`, kept}},
-		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{"tell whether the change was made", "!nothing was changed", `action="all"`, kept, `name="confirm" value="all"`}},
+		{"store down", func(f *fixture) { f.store = brokenStore{f.store} }, "set", set, 503, []string{"do this right now", "tell whether the change was made", "!nothing was changed", "Send it again", `action="?page=set"`, `value="e1"`, kept}},
+		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{"tell whether the change was made", "!nothing was changed", `action="?page=all"`, kept, `name="confirm" value="all"`}},
 		{"store down for a test", func(f *fixture) {
 			f.store = brokenStore{f.store}
 			f.portal.Test = func(context.Context, string, string) (string, error) { return "", nil }

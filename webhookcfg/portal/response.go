@@ -74,11 +74,10 @@ func (v *visit) recover(err error) {
 	v.gate(err)
 }
 
-// redirect responds to a change with the page that shows its effect. The location is
-// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
-// [http.Redirect] doesn't know.
-func (v *visit) redirect(location string) error {
-	v.w.Header().Set("Location", location)
+// redirect leads to another page. [http.Redirect] would make its address absolute, with a path that
+// a proxy may have changed.
+func (v *visit) redirect(address string) error {
+	v.w.Header().Set("Location", address)
 	v.w.WriteHeader(http.StatusSeeOther)
 	return nil
 }
@@ -87,7 +86,7 @@ func (v *visit) redirect(location string) error {
 func (v *visit) style() error {
 	style, _ := assets.ReadFile("assets/style.css") // embedded
 	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	v.w.Header().Set("Cache-Control", "max-age=300")
+	v.w.Header().Set("Cache-Control", "private, max-age=300") // some shared caches ignore queries
 	_, _ = v.w.Write(style)
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 func TestHeader(t *testing.T) {
 	p := newFixture(t).serve(t)
 	p.signIn()
-	for _, path := range []string{"", "entity?id=e1", "all", "nothing", "style.css"} {
+	for _, path := range []string{"", "entity?id=e1", "all", "nothing", "style"} {
 		header := p.get(path).header
 		cached := "no-store"
-		if path == "style.css" {
-			cached = "max-age=300"
+		if path == "style" {
+			cached = "private, max-age=300"
 		}
 		want := map[string]string{
 			"Cache-Control": cached, "Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// route says what a path serves. A POST needs a function of its own, or it gets 405.
+// route says what a page serves. A POST needs a function of its own, or it gets 405.
 type route struct {
 	get, post func(*visit) error
 	isPublic  bool // nobody has to be signed in
@@ -34,7 +32,6 @@ var credentials = []string{"username", "password", "then"}
 
 func routes() map[string]route {
 	all := map[string]route{
-		"":         {get: (*visit).toOverview, isPublic: true},
 		"overview": {get: page((*visit).overview), query: []string{"show", "find", "after"}},
 		"entity":   {get: page((*visit).entity), query: []string{"show", "id"}},
 		"key":      {get: page((*visit).key), query: []string{"id"}},
@@ -85,13 +82,13 @@ func routes() map[string]route {
 			get: page((*visit).againAllPage), query: []string{"since"},
 			post: change((*visit).sendAllAgain, (*visit).againAllForm), form: []string{"client", "again", "since"},
 		},
-		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: credentials},
-		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
-		"style.css": {get: (*visit).style, isPublic: true},
+		"sign-in":  {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: credentials},
+		"sign-out": {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
+		"style":    {get: (*visit).style, isPublic: true},
 	}
-	root, signIn := all[""], all["sign-in"]
-	root.query, signIn.form = fields(all), fields(all) // since they keep those of any page
-	all[""], all["sign-in"] = root, signIn
+	signIn := all["sign-in"]
+	signIn.form = fields(all) // since it keeps those of any page
+	all["sign-in"] = signIn
 	return all
 }
 
@@ -102,43 +99,6 @@ func fields(routes map[string]route) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// toOverview leads to the overview, which isn't at the portal's path itself: some routers serve
-// that without its slash, too, and a proxy that removes the prefix hides whether it was there. The
-// addresses in the pages are relative, so without the slash the browser would send an id and a
-// secret to "/sign-in" of the host.
-func (v *visit) toOverview() error {
-	sent := v.sentURL()
-	location := "overview"
-	if name := lastSegment(sent); v.Path == "" && name != "" {
-		location = "./" + name + "/" + location
-	}
-	if sent.RawQuery != "" {
-		location += "?" + sent.RawQuery
-	}
-	return v.redirect(location)
-}
-
-// isBelowSlash reports whether the browser resolves the addresses in a page below the portal.
-// For the browser, "%2f" isn't a slash.
-func (v *visit) isBelowSlash() bool {
-	name, err := url.PathUnescape(lastSegment(v.sentURL()))
-	return err == nil && name == v.Path
-}
-
-// lastSegment returns what follows the last slash of a path, as the browser sent it.
-func lastSegment(u *url.URL) string {
-	path := u.EscapedPath()
-	return path[strings.LastIndexByte(path, '/')+1:]
-}
-
-// sentURL returns the URL of the request before a router or [http.StripPrefix] changed it.
-func (v *visit) sentURL() *url.URL {
-	if sent, err := url.ParseRequestURI(v.r.RequestURI); err == nil && sent.Path != "" {
-		return sent
-	}
-	return v.r.URL // some adapters of other servers don't set RequestURI
 }
 
 // page serves the page that show fills in.
@@ -166,13 +126,13 @@ func change(make, form func(*visit) error) func(*visit) error {
 		}
 		if err != nil {
 			e, ok := errors.AsType[*webhookcfg.Error](err)
-			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Path != "test" && v.Path != "test-all"
+			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Page != "test" && v.Page != "test-all"
 			v.fail(err)
 			return page(form)(v)
 		}
-		page, location := v.changed()
-		v.leaveNotice(v.Path, page)
-		return v.redirect(location)
+		address, noticed := v.changed()
+		v.leaveNotice(v.Page, noticed)
+		return v.redirect(address)
 	}
 }
 
@@ -186,7 +146,7 @@ func attempt(make, form func(*visit) error) func(*visit) error {
 		if err != nil {
 			v.fail(err)
 		} else {
-			v.Done = "done." + v.Path
+			v.Done = "done." + v.Page
 		}
 		return page(form)(v)
 	}
@@ -197,7 +157,7 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
 }
 
-// guard guards every request in the same way, whether or not its path exists and its person
+// guard guards every request in the same way, whether or not its page exists and its person
 // is signed in.
 func (p *portal) guard(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.Parent.Timeout)
@@ -226,8 +186,8 @@ func (v *visit) check() error {
 
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {
-	route, ok := v.routes[v.Path]
-	if !ok || v.Path != "" && !v.isBelowSlash() {
+	route, ok := v.routes[v.Page]
+	if !ok {
 		return notFound
 	}
 	serve, isPost := route.get, false
@@ -264,3 +224,5 @@ func (r route) allow() string {
 	}
 	return "GET, HEAD, POST"
 }
+
+func (v *visit) toOverview() error { return v.redirect(pageAddress("overview", nil)) }

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/go-webhookcfg/internal/hooktest"
 )
 
 // TestUnservedRequests: a request that no page makes gets a page, and changes nothing.
@@ -54,52 +58,74 @@ func TestMisspelledFields(t *testing.T) {
 	p.get("?utm_id=1&fbclid=2&ref=id").expect(t, http.StatusOK, "!belongs to another page")
 }
 
-// TestWithoutSlash: routers such as chi and gorilla serve a mount at its path without the
-// slash, and at paths that only start like it. A proxy that removes the prefix can do so, too. No
-// form there leads out of the portal.
-func TestWithoutSlash(t *testing.T) {
-	pages := newFixture(t).new(t)
-	for target, want := range map[string]string{
-		"/my/portal":                              "303 ./portal/overview",
-		"/my/portal?id=e%31&x":                    "303 ./portal/overview?id=e%31&x",
-		"http://host/my/portal?id=e1":             "303 ./portal/overview?id=e1",
-		"/my/portal/":                             "303 overview",
-		"/my/portal/?find=e1":                     "303 overview?find=e1",
-		"/my/portal/overview":                     "403 ",
-		"/my/portal/sign-in":                      "303 overview",
-		"/my/portal/%65ntity":                     "403 ",
-		"/my/portal%2f":                           "303 ./portal%2f/overview",
-		"/my/portal%2f/":                          "404 ",
-		"/my/portal%2foverview":                   "404 ",
-		"/my/portal%2Fentity":                     "404 ",
-		"/my/portal%2fsign-in":                    "404 ",
-		"/my/portalentity":                        "404 ",
-		"/my/portalsign-in":                       "404 ",
-		"/my/portal//":                            "404 ",
-		"/my/portal//entity":                      "404 ",
-		"/my/portal?" + strings.Repeat("x", 4097): "414 ",
-	} {
-		w := httptest.NewRecorder()
-		http.StripPrefix("/my/portal", pages).ServeHTTP(w, httptest.NewRequest("GET", target, nil))
-		if got := fmt.Sprint(w.Code, " ", w.Header().Get("Location")); got != want {
-			t.Errorf("%s: got %q, want %q", target, got, want)
+// TestAddresses: no link, form, stylesheet or redirect has a path, so they all lead back to the
+// portal, wherever it is mounted, and whatever a proxy has made of the path of the request.
+func TestAddresses(t *testing.T) {
+	f, _, _ := complete(t)
+	for i := range 30 { // for a second page
+		hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprint("e", i), i+3))
+	}
+	p := f.serve(t)
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	seen := 0
+	check := func(page shown) {
+		t.Helper()
+		if to := page.header.Get("Location"); to != "" && !strings.HasPrefix(to, "?page=") {
+			t.Errorf("%s leads to %s", page.at, to)
+		}
+		for _, address := range anyAddress.FindAllStringSubmatch(page.text, -1) {
+			seen++
+			if !strings.HasPrefix(address[1], "?") && !strings.HasPrefix(address[1], "#") {
+				t.Errorf("%s: the address %s", page.at, address[1])
+			}
 		}
 	}
-	w := httptest.NewRecorder()
-	http.StripPrefix("/my/portal", pages).ServeHTTP(w, httptest.NewRequest("POST", "/my/portal", nil))
-	if w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("a POST: got %d", w.Code)
+	for name := range routes {
+		p.signIn()
+		for _, query := range []string{"", "?id=e1&show=1", "?message=msg_01", "?after=e1", "?find=e1", "?nothing=1", "?id=" + strings.Repeat("x", 4096)} {
+			check(p.get(name + query))
+		}
+		form := url.Values{}
+		if name != "sign-in" {
+			form = filledIn(t, formFields(name))
+		}
+		for _, missing := range []string{"", "url", "confirm", "client"} {
+			form.Del(missing)
+			check(p.postRaw(name, form.Encode()))
+		}
+		p.post("sign-out")
+		check(p.get(name + "?id=e1"))
+		check(p.postRaw(name, form.Encode()))
+	}
+	if seen < 500 {
+		t.Errorf("the pages have %d addresses", seen)
+	}
+}
+
+var anyAddress = regexp.MustCompile(`(?:href|action|src)="([^"]*)"`)
+
+// TestAnyPath: the path doesn't matter, and chooses no page.
+func TestAnyPath(t *testing.T) {
+	pages := newFixture(t).new(t)
+	for _, path := range []string{"/", "/portal", "/portal/", "/portal%2fset", "/sign-in", "/x/..%2fportal", "//"} {
+		for query, want := range map[string]int{"": 403, "?page=set&id=e1": 403, "?page=sign-in": 303, "?page=set/": 404, "?page=/set": 404, "?page=": 404, "?page=set&page=set": 400, "?PAGE=set": 400} {
+			w := httptest.NewRecorder()
+			pages.ServeHTTP(w, httptest.NewRequest("GET", path+query, nil))
+			if w.Code != want {
+				t.Errorf("%s%s: got %d, want %d", path, query, w.Code, want)
+			}
+		}
 	}
 }
 
 // TestLongQuery: a long query gets a short page, also from people who aren't signed in.
 func TestLongQuery(t *testing.T) {
 	p := newFixture(t).serve(t)
-	fits := "entity?id=" + strings.Repeat("%22", (4<<10-3)/3)
+	fits := "entity?id=" + strings.Repeat("%22", (4<<10-len("page=entity&id="))/3)
 	p.get(fits).expect(t, http.StatusForbidden, "&#34;&#34;")
 	for _, path := range []string{"", "sign-in", "set", "style.css", "nothing"} {
 		for _, method := range []string{"GET", "POST"} {
-			got := p.do(p.request(method, path+strings.TrimPrefix(fits, "entity")+"%22", "id", "e1", "url", hookURL))
+			got := p.do(p.request(method, path+"?id="+strings.Repeat("%22", 4<<10/3+1), "id", "e1", "url", hookURL))
 			got.expect(t, http.StatusRequestURITooLong, "The address of this page is too long", "!%22", "!&#34;&#34;")
 		}
 	}

@@ -24,8 +24,8 @@ func TestSamples(t *testing.T) {
 	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
 	p := f.serve(t)
 	p.signIn()
-	p.get("").expect(t, 200, `href="sample"`)
-	p.get("entity?id=e1").expect(t, 200, `href="sample?id=e1"`)
+	p.get("").expect(t, 200, `href="?page=sample"`)
+	p.get("entity?id=e1").expect(t, 200, `href="?page=sample&amp;id=e1"`)
 	for _, language := range []string{"", "go", "java", "javascript", "php", "python"} {
 		hidden := p.get("sample?id=e1&lang=" + language)
 		hidden.expect(t, 200, "whsec_YOUR_KEY", "!"+key, "Put the signing key in", "webhook-timestamp")
@@ -43,5 +43,5 @@ func TestSamples(t *testing.T) {
 	p = f.serve(t)
 	p.signIn()
 	p.get("sample").expect(t, 404, "There is no such page")
-	p.get("").expect(t, 200, `!href="sample"`)
+	p.get("").expect(t, 200, `!href="?page=sample"`)
 }

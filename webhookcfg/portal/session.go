@@ -187,7 +187,7 @@ func (v *visit) checkIdentifiers(secret string) error {
 		}
 	}
 	if found {
-		v.IsAgain, v.Path = false, "overview" // what is left of a form or an address means something else
+		v.IsAgain, v.Page = false, "overview" // what is left of a form or an address means something else
 		return problem{status: http.StatusBadRequest, key: "error.secret"}
 	}
 	return nil
@@ -207,7 +207,7 @@ func (v *visit) signIn() error {
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
 	}
-	v.Path, v.IsAgain = v.Typed("then"), v.form.Has("again")
+	v.Page, v.IsAgain = v.Typed("then"), v.form.Has("again")
 	own := slices.Concat(credentials, then.kept(v.IsAgain))
 	for field := range v.form {
 		if !slices.Contains(own, field) {
@@ -234,7 +234,7 @@ func (v *visit) signIn() error {
 		}
 		return then.get(v)
 	}
-	return v.redirect(location(v.Path, v.Kept()))
+	return v.redirect(pageAddress(v.Page, v.Kept()))
 }
 
 // keepsCookies reports whether the browser has kept the cookie that came with the form, or a

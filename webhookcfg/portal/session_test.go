@@ -108,7 +108,7 @@ func flip(value string) string {
 func TestAttributes(t *testing.T) {
 	f := newFixture(t)
 	h := f.new(t)
-	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then=all"))
+	r := httptest.NewRequest("POST", "/?page=sign-in", strings.NewReader("username=acme&password="+secret+"&then=all"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.AddCookie(&http.Cookie{Name: noticeCookie, Value: "asked"})
 	w := httptest.NewRecorder()
@@ -118,7 +118,7 @@ func TestAttributes(t *testing.T) {
 	if attributes != "Path=/; HttpOnly; Secure; SameSite=Lax" || !strings.HasPrefix(cookie, "__Host-webhooks=") {
 		t.Errorf("got %s", cookie)
 	}
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "all" {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?page=all" {
 		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
 	}
 }
@@ -127,14 +127,14 @@ func TestAttributes(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t).new(t)
-		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then=overview"))
+		r := httptest.NewRequest("POST", "/?page=sign-in", strings.NewReader("username=acme&password="+secret+"&then=overview"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.AddCookie(&http.Cookie{Name: noticeCookie, Value: "asked"})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
 		get := func() string {
-			r := httptest.NewRequest("GET", "/overview", nil)
+			r := httptest.NewRequest("GET", "/?page=overview", nil)
 			r.Header.Set("Cookie", cookie)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
@@ -158,7 +158,7 @@ func TestRotation(t *testing.T) {
 	f := newFixture(t)
 	replica := func(keys ...[]byte) http.Handler {
 		f.portal.SignIn = &portal.SignIn{Keys: keys}
-		return http.StripPrefix("/my/portal", f.new(t))
+		return f.new(t)
 	}
 	steps := []http.Handler{replica(old), replica(old, next), replica(next, old)}
 	for i := range steps[1:] {
@@ -464,7 +464,7 @@ func TestBasicSecretAsIdentifier(t *testing.T) {
 		return id, id, nil
 	}
 	h := f.new(t)
-	r := httptest.NewRequest("POST", "/set", strings.NewReader(url.Values{"client": {acme}, "id": {secret}, "url": {hookURL}}.Encode()))
+	r := httptest.NewRequest("POST", "/?page=set", strings.NewReader(url.Values{"client": {acme}, "id": {secret}, "url": {hookURL}}.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	r.SetBasicAuth(acme, secret)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -22,7 +21,7 @@ type visit struct {
 	// What has failed: the host's translation, its layout, and the state of deliveries.
 	isEnglish, isPlain, isUnknown bool
 
-	Path    string // of the request, or the page that a person asked for before the sign-in
+	Page    string // the name of the page, or of the one that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
 	// IsUnsure means that nobody can tell whether the change was made.
 	IsUnsure bool
@@ -53,38 +52,41 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
 		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
 	}
-	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
+	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Page: "overview", Status: http.StatusOK, Title: "title"}
 	v.setHeader()
 	return v
 }
 
-// Here returns the address of the page without its query. After a sign-in, or if a form gets
-// the overview, the browser is at another address.
-func (v *visit) Here() string {
+// ListPage returns the name of the page that shows the list. After a sign-in, or if a form gets the
+// overview, the browser is at another one.
+func (v *visit) ListPage() string {
 	if v.Template == "overview" {
 		return "overview"
 	}
-	return v.Path
+	return v.Page
 }
 
-// location returns the address of a page, relative to the others. If the query is too long for
-// an address, as with an identifier that only your own syntax allows, it's the address of the
-// overview.
-func location(path string, fields url.Values) string {
-	query := fields.Encode()
-	switch {
-	case len(query) > maxQuery:
-		return "overview"
-	case query != "":
-		query = "?" + query
+// pageAddress returns the address of a page. All addresses have only a query, so the browser looks
+// them up where it found the page that has them. Neither the path at which the portal is mounted nor
+// a proxy that changes it, nor a link that spells it in an odd way, can lead a form elsewhere.
+//
+// If the query is too long for an address, as with an identifier that only your own syntax
+// allows, it's the address of the overview.
+func pageAddress(page string, fields url.Values) string {
+	address := "?page=" + page
+	if len(fields) > 0 {
+		address += "&" + fields.Encode()
 	}
-	return path + query
+	if len(address) > maxQuery {
+		return pageAddress("overview", nil)
+	}
+	return address
 }
 
-// entityLocation is the location of a page of an entity, or of the base if the identifier is "".
-func entityLocation(path, id string) string {
+// entityAddress is the address of a page of an entity, or of the base if the identifier is "".
+func entityAddress(page, id string) string {
 	if id == "" {
-		return location(path, nil)
+		return pageAddress(page, nil)
 	}
-	return location(path, url.Values{"id": {id}})
+	return pageAddress(page, url.Values{"id": {id}})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // paths are the pages for a person who is signed in.
-var paths = []string{"", "?after=orders-1", "?after=orders-2", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "key?id=orders-1", "sample", "sample?id=orders-1&lang=java&show=1", "notifications", "notifications?state=dropped&id=orders-1", "notifications?after=x", "notification?message=msg_00000000000000000000000000000000", "notification?message=msg_00000000000000000000000000000003", "notification?message=x", "again?id=orders-1", "again-all?since=day", "nothing"}
+var paths = []string{"", "?after=orders-1", "?after=orders-2", "?find=orders", "?find=x", "?page=entity&id=billing-eu", "?page=entity&id=billing-eu&show=1", "?page=entity&id=orders-1", "?page=entity&id=orders-2", "?page=entity&id=archive", "?page=entity&id=new", "?page=all", "?page=key", "?page=key&id=orders-1", "?page=sample", "?page=sample&id=orders-1&lang=java&show=1", "?page=notifications", "?page=notifications&state=dropped&id=orders-1", "?page=notifications&after=x", "?page=notification&message=msg_00000000000000000000000000000000", "?page=notification&message=msg_00000000000000000000000000000003", "?page=notification&message=x", "?page=again&id=orders-1", "?page=again-all&since=day", "?page=nothing"}
 
 // axe returns the source of axe-core, which npm installs.
 func axe(t *testing.T) string {
@@ -95,13 +95,13 @@ func TestAccessibility(t *testing.T) {
 			b.open(url + path)
 			check(fmt.Sprintf("%02d", i))
 		}
-		b.open(url + "entity?id=orders-1")
+		b.open(url + "?page=entity&id=orders-1")
 		b.fill("url", "http://10.0.0.1/")
 		b.button("Set webhook")
 		check("entity-error")
 		b.button("Send a test")
 		check("test-error")
-		b.open(url + "entity?id=orders-1")
+		b.open(url + "?page=entity&id=orders-1")
 		b.fill("url", at)
 		b.button("Try it")
 		b.expect("Nothing was changed")
@@ -110,12 +110,12 @@ func TestAccessibility(t *testing.T) {
 		b.button("Send them again")
 		b.expect("They are being sent again.")
 		check("again-done")
-		b.open(url + "all")
+		b.open(url + "?page=all")
 		b.fill("url", at)
 		b.fill("confirm", "everything")
 		b.button("Set for all entities")
 		check("all-error")
-		b.open(url + "entity?id=new-" + look.name)
+		b.open(url + "?page=entity&id=new-" + look.name)
 		b.fill("url", at)
 		b.button("Set webhook")
 		b.expect("The webhook is set.")
@@ -138,7 +138,7 @@ func TestPicture(t *testing.T) {
 	b.run(emulation.SetDeviceMetricsOverride(760, 690, 1, false))
 	b.open(url)
 	b.signIn()
-	b.open(url + "entity?id=orders-2")
+	b.open(url + "?page=entity&id=orders-2")
 	var png []byte
 	b.run(chromedp.CaptureScreenshot(&png))
 	if err := os.WriteFile(*picture, png, 0o600); err != nil {

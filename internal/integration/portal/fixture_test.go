@@ -25,7 +25,7 @@ const (
 	token  = "/in/t0ken?key=s3cret"
 )
 
-// fixture is a service with a portal below /portal/.
+// fixture is a service with a portal at /portal.
 type fixture struct {
 	t        *testing.T
 	store    webhookcfg.Store
@@ -77,11 +77,11 @@ func (f *fixture) serve() string {
 		f.t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
+	mux.Handle("/portal", pages)
 	mux.HandleFunc("/favicon.ico", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/login", func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "ann", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
-		http.Redirect(w, r, "/portal/", http.StatusSeeOther)
+		http.Redirect(w, r, "/portal", http.StatusSeeOther)
 	})
 	mux.Handle("/", h)
 	f.server = hooktest.Serve(f.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func (f *fixture) serve() string {
 		}
 		h.Before(mux).ServeHTTP(w, r)
 	}))
-	return f.server.URL + "/portal/"
+	return f.server.URL + "/portal"
 }
 
 func (f *fixture) apply(changes ...webhookcfg.Change) {
@@ -193,7 +193,7 @@ func (f *fixture) hosted() *fixture {
 	f.portal.Layout = func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 		w.WriteHeader(page.Status)
 		fmt.Fprintf(w, `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark"><title>Host</title><link rel="stylesheet" href="style.css"></head>
+<meta name="color-scheme" content="light dark"><title>Host</title><link rel="stylesheet" href="?page=style"></head>
 <body class="whp-page"><header class="whp">The host's own header</header>%s</body></html>`, page.Content)
 	}
 	return f

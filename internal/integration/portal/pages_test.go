@@ -87,7 +87,7 @@ func TestTour(t *testing.T) {
 	b.expect("Client ID")
 	b.run(chromedp.NavigateBack())
 	b.expect("Client ID")
-	b.open(url + "all")
+	b.open(url + "?page=all")
 	b.expect("Client ID")
 }
 
@@ -169,7 +169,7 @@ func TestManyOverrides(t *testing.T) {
 	b.fill("find", "e100")
 	b.button("Find")
 	b.expect("e1000", "e1001", "e1002")
-	b.open(strings.TrimSuffix(f.server.URL, "/") + "/portal/all")
+	b.open(f.server.URL + "/portal?page=all")
 	b.expect("at least 1000 have their own")
 }
 
