@@ -305,3 +305,30 @@ func TestExpectedBodyThatNeverComes(t *testing.T) {
 		}
 	}
 }
+
+// TestReadTimeout: where the handler can't set a read deadline, ReadTimeout of the server ends a
+// request whose body never comes.
+func TestReadTimeout(t *testing.T) {
+	h := newHandler(t, newRecorder(), options())
+	for name, wrapped := range map[string]http.Handler{
+		"TimeoutHandler": http.TimeoutHandler(h, time.Hour, ""),
+		"no Unwrap": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+		}),
+	} {
+		server := httptest.NewUnstartedServer(wrapped)
+		server.Config.ReadTimeout = 50 * time.Millisecond
+		server.Start()
+		defer server.Close()
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_, _ = io.WriteString(conn, request("POST", configure, acme, "", "Content-Length: 100"))
+		if all, err := io.ReadAll(conn); err != nil {
+			t.Errorf("%s: %v after %q", name, err, all)
+		}
+	}
+}

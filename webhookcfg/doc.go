@@ -122,8 +122,8 @@
 //
 // # Security
 //
-// Serve the handler over TLS, and limit connections, for example with
-// [http.Server.ReadHeaderTimeout].
+// Serve the handler over TLS, and set ReadHeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout
+// of your [http.Server], so that strangers can't hold its connections.
 //
 // A client must sign in before the handler reads its body, and every refused sign-in gets the
 // same 401, byte for byte. A new URL replaces the one in effect only after an [egress.Policy]

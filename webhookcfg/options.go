@@ -113,7 +113,12 @@ type Options struct {
 	// to 10 seconds. When it's over, the contexts of your store, verifier, prober and
 	// functions end, and the client gets 503 as soon as these return.
 	//
-	// The body must arrive in that time too, if the ResponseWriter supports read deadlines.
+	// The body must arrive in that time too. For that, the ResponseWriter must support read
+	// deadlines. Those of [http.Server] do, but not below an [http.TimeoutHandler], or below a
+	// middleware that wraps the ResponseWriter without a method Unwrap: see
+	// [http.NewResponseController]. There, only [http.Server.ReadTimeout] ends a request whose
+	// body never comes, so always set that too.
+	//
 	// Earlier deadlines stay in effect, whether they come from the request's context, the
 	// server or a middleware.
 	//

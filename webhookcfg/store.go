@@ -43,7 +43,8 @@ import "context"
 // package store/admin its ClientLister, too.
 //
 // The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
-// or prober, wrap the handler in an [http.TimeoutHandler].
+// or prober, wrap the handler in an [http.TimeoutHandler], and set [http.Server.ReadTimeout]: below
+// a TimeoutHandler, the handler can't limit how long a body takes to arrive.
 type Store interface {
 	// Apply makes the change completely, or not at all.
 	Apply(ctx context.Context, c Change) error

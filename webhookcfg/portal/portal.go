@@ -26,8 +26,8 @@
 //
 // Everything that a page reads or changes goes through your [webhookcfg.Handler], with its
 // checks, events and limits. The actor of an event is the person who signed in, as if you had
-// called [webhookcfg.ContextWithActor]. A form has to arrive within Timeout of the handler's
-// options, and be no larger than BodyLimit.
+// called [webhookcfg.ContextWithActor]. A form can't be larger than BodyLimit of the handler's
+// options, and has to arrive within Timeout: see there what your server needs for that.
 //
 // A form only works for the client that it was made for. People who change the account in
 // another tab get the form again, with what they typed. A form with other fields than the
