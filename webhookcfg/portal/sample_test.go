@@ -28,7 +28,7 @@ func TestSamples(t *testing.T) {
 	p.get("entity?id=e1").expect(t, 200, `href="?page=sample&amp;id=e1"`)
 	for _, language := range []string{"", "go", "java", "javascript", "php", "python"} {
 		hidden := p.get("sample?id=e1&lang=" + language)
-		hidden.expect(t, 200, "whsec_YOUR_KEY", "!"+key, "Put the signing key in", "webhook-timestamp")
+		hidden.expect(t, 200, "whsec_YOUR_KEY", "!"+key, "Put the signing key in", "Until your signing key is in it", "webhook-timestamp")
 		shown := p.get("sample?id=e1&show=1&lang=" + language)
 		shown.expect(t, 200, key+"e1", "!whsec_YOUR_KEY", "Hide the key")
 		if strings.Count(html.UnescapeString(hidden.text), "whsec_YOUR_KEY") != 1 {

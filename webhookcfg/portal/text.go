@@ -96,7 +96,7 @@ var texts = map[string]string{
 	"key.show":  "Show the signing key",
 
 	"sample.title": "Verify notifications",
-	"sample.what":  "Put this into your server, and call it for each notification before you read it. Respond with a status from 200 to 299 once you have it, and use webhook-id to recognize one that you've had.",
+	"sample.what":  "Put this into your server, and call it for each notification before you read it. Respond with a status from 200 to 299 once you have it, and use webhook-id to recognize one that you've had. Until your signing key is in it, it refuses every notification.",
 	"sample.show":  "Put the signing key in",
 	"sample.hide":  "Hide the key",
 	"sample.open":  "How to verify notifications",

@@ -1,6 +1,10 @@
 package contract_test
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"html"
 	"net/http"
@@ -19,6 +23,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
+
+var sampleLanguages = []string{"go", "java", "javascript", "php", "python"}
 
 var samplePattern = regexp.MustCompile(`(?s)<code class="sample">(.*?)</code>`)
 
@@ -49,7 +55,7 @@ func sample(t *testing.T, key deliver.Key, language string) string {
 }
 
 // startSample starts a program that verifies with a sample, and ignores the keys that it gets.
-func startSample(t *testing.T, key deliver.Key, language string) library {
+func startSample(t *testing.T, text, language string) library {
 	t.Helper()
 	dir := t.TempDir()
 	add := func(name, from string) {
@@ -59,7 +65,6 @@ func startSample(t *testing.T, key deliver.Key, language string) library {
 		}
 		write(t, filepath.Join(dir, name), text)
 	}
-	text := sample(t, key, language)
 	switch language {
 	case "go":
 		write(t, filepath.Join(dir, "sample.go"), []byte(strings.Replace(text, "package receiver", "package main", 1)))
@@ -98,9 +103,9 @@ func startSample(t *testing.T, key deliver.Key, language string) library {
 func TestSamples(t *testing.T) {
 	key, other := deliver.GenerateKey(), deliver.GenerateKey()
 	const body = `{"name":"Grüße, 世界 🎉","escaped":"\u00e9\"\\"}`
-	for _, language := range []string{"go", "java", "javascript", "php", "python"} {
+	for _, language := range sampleLanguages {
 		t.Run(language, func(t *testing.T) {
-			verify := startSample(t, key, language).verify
+			verify := startSample(t, sample(t, key, language), language).verify
 			d := deliverTo(t, keyring{key}, body)
 			for name, genuine := range map[string]delivery{"delivery": d, "rotation": deliverTo(t, keyring{other, key}, body)} {
 				if !verify(key, genuine) {
@@ -129,4 +134,58 @@ func TestSamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSamplesWithoutKey: a sample whose key isn't put in, empty or shorter than every real one
+// accepts nothing, not even what is signed with that key, as one that decodes it leniently would.
+func TestSamplesWithoutKey(t *testing.T) {
+	const body = `{"type":"module.updated"}`
+	encoded := func(secret []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(secret) }
+	short := bytes.Repeat([]byte("k"), 23)
+	secrets := map[string][]byte{
+		"empty":                             {},
+		"short":                             short,
+		"placeholder, with _ as in URLs":    {0x60, 0xe5, 0x11, 0xfc, 0xa1, 0x18},
+		"placeholder, without _":            {0x60, 0xe5, 0x11, 0x28, 0x46},
+		"placeholder, as it is":             []byte("YOUR_KEY"),
+		"placeholder, as it is, and prefix": []byte("whsec_YOUR_KEY"),
+	}
+	for _, language := range sampleLanguages {
+		t.Run(language, func(t *testing.T) {
+			key := deliver.GenerateKey()
+			text := sample(t, key, language)
+			start := func(constant string) func(secret []byte) bool {
+				verify := startSample(t, strings.Replace(text, key.Reveal(), constant, 1), language).verify
+				return func(secret []byte) bool { return verify(key, signedWith(secret, body)) }
+			}
+			for _, constant := range []string{"whsec_YOUR_KEY", "", "whsec_", encoded(short)} {
+				accepts := start(constant)
+				for name, secret := range secrets {
+					if accepts(secret) {
+						t.Errorf("the key %q: accepted a signature with the key %s", constant, name)
+					}
+				}
+			}
+			// The shortest ones, with each length of the padding.
+			for size := range 3 {
+				secret := bytes.Repeat([]byte("k"), len(short)+1+size)
+				if !start(encoded(secret))(secret) {
+					t.Errorf("refused a key of %d bytes", len(secret))
+				}
+			}
+		})
+	}
+}
+
+// signedWith returns a delivery that is signed with any bytes, unlike that of a sender, which only
+// has real keys.
+func signedWith(secret []byte, body string) delivery {
+	timestamp := fmt.Sprint(time.Now().Unix())
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "msg_1.%s.%s", timestamp, body)
+	return delivery{http.Header{
+		"Webhook-Id":        {"msg_1"},
+		"Webhook-Timestamp": {timestamp},
+		"Webhook-Signature": {"v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	}, body}
 }
