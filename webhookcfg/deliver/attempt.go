@@ -25,6 +25,7 @@ type Attempt struct {
 	message        Message
 	webhook        webhookcfg.Webhook
 	slot           *slot
+	isTest         bool
 	result         Result // zero until the request has ended
 }
 
@@ -98,7 +99,8 @@ func (a *Attempt) use(ctx context.Context) Result {
 // request sends the request.
 func (a *Attempt) request(caller context.Context) Result {
 	s, target := a.sender, a.webhook.URL
-	ctx, cancel := context.WithTimeout(egress.ContextWithClient(caller, a.client), s.options.Timeout)
+	limit := time.Now().Add(s.options.Timeout)
+	ctx, cancel := context.WithDeadline(egress.ContextWithClient(caller, a.client), limit)
 	defer cancel()
 	keys, err := loadKeys(ctx, s.keys, newRecipient(a.client, a.entity, a.webhook))
 	if err != nil {
@@ -117,10 +119,17 @@ func (a *Attempt) request(caller context.Context) Result {
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return noResponse(err)
+		return noResponse(err, a.isTest && isCutShort(caller, limit))
 	}
 	finish(resp.Body, cancel)
 	return judge(target, resp, s.options.MaxPause)
+}
+
+// isCutShort reports whether the caller's deadline has passed, and came before the limit. It
+// compares times, because the connection can notice before the context does.
+func isCutShort(caller context.Context, limit time.Time) bool {
+	deadline, ok := caller.Deadline()
+	return ok && deadline.Before(limit) && !time.Now().Before(deadline)
 }
 
 // finish reads a body to its end, so that the connection can be reused, or cancels the

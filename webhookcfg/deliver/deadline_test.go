@@ -275,6 +275,37 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfTest: at whatever step the receiver is, a test with less time than a delivery is
+// given up, and one with as much has failed. If the keys take that long, the error isn't about the
+// receiver.
+func TestDeadlineOfTest(t *testing.T) {
+	const after = time.Second
+	for _, step := range steps() {
+		for _, timeout := range []time.Duration{after, 30 * time.Second} {
+			t.Run(fmt.Sprint(step.name, " of ", timeout), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), after)
+					defer cancel()
+					r := step.sender(t, timeout).Test(ctx, "acme", "", message)
+					time.Sleep(time.Second) // the receiver notices that its connection is closed
+					outcome, reason := deliver.Failed, deliver.ReasonUnreachable
+					if step.ofHost || timeout > after {
+						outcome, reason = deliver.Deferred, deliver.ReasonUnavailable
+					}
+					unreachable, isUnreachable := errors.AsType[*egress.UnreachableError](r.Err)
+					if r.Outcome != outcome || r.Reason != reason || isUnreachable == step.ofHost || isUnreachable && !unreachable.Timeout() {
+						t.Errorf("%v, reason %q, error %v", r.Outcome, r.Reason, r.Err)
+					}
+					if r.Duration != after || !errors.Is(r.Err, context.DeadlineExceeded) {
+						t.Errorf("took %v, error %v", r.Duration, r.Err)
+					}
+					checkHidden(t, r, "t0ken", "s3cret")
+				})
+			})
+		}
+	}
+}
+
 // TestCallerGaveUp: with a context that has ended, nothing is sent.
 func TestCallerGaveUp(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -71,7 +71,8 @@ const (
 	// ReasonPaused, with Deferred: the receiver failed a moment ago, or asked for a pause.
 	ReasonPaused Reason = "paused"
 	// ReasonUnavailable, with Deferred: the store, the keys or Options.Prepare failed, the policy
-	// couldn't check the address, or the caller cancelled its context.
+	// couldn't check the address, the caller cancelled its context, or a test was cut short: see
+	// [Sender.Test].
 	ReasonUnavailable Reason = "unavailable"
 
 	// ReasonNoWebhook, with Undeliverable: the entity has no webhook.
@@ -193,12 +194,17 @@ func (r Result) LogValue() slog.Value {
 
 // noResponse returns the result of a request that failed. A receiver that doesn't respond
 // before the caller's deadline has failed too. Otherwise, a caller with a deadline below
-// Options.Timeout would call it again and again.
-func noResponse(err error) Result {
-	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
+// Options.Timeout would call it again and again. Nobody repeats a test like that. One that was
+// cut short says nothing about the receiver, since a delivery would have waited longer.
+func noResponse(err error, isCutShort bool) Result {
+	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
+	if !ok {
 		// The caller cancelled, a function of the policy panicked, or the policy couldn't
 		// check the address or changed its mind.
 		return unavailable(err)
+	}
+	if isCutShort && unreachable.Timeout() {
+		return unavailable(fmt.Errorf("deliver: test with less time than a delivery: %w", err))
 	}
 	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }

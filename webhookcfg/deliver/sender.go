@@ -180,10 +180,10 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 //
 // Cancel ctx to abandon the attempt, for example at a shutdown. The outcome is then
 // [Deferred], although the receiver may have got the message. A deadline in ctx is different:
-// a receiver that doesn't respond by then has failed. ctx limits the time of everything
-// except a [HealthStore], which may take two seconds more. It's the only limit for the
-// Resolver. The attempt is also limited by [Options.Timeout]. Once the header of the response
-// has arrived, it ends within 250 milliseconds.
+// a receiver that doesn't respond by then has failed. That's not so in a [Sender.Test]. ctx
+// limits the time of everything except a [HealthStore], which may take two seconds more. It's
+// the only limit for the Resolver. The attempt is also limited by [Options.Timeout]. Once the
+// header of the response has arrived, it ends within 250 milliseconds.
 //
 // If the Resolver, the HealthStore or a function in Options panics, Send releases what it holds
 // and passes the panic on. A panic of the Keys or of [Options.Prepare] only defers the message.
@@ -236,7 +236,7 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 	}
 	slot, r := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), isTest)
 	if slot != nil {
-		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook, slot: slot}, Result{}
+		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook, slot: slot, isTest: isTest}, Result{}
 	}
 	if err := ctx.Err(); err != nil {
 		r = unavailable(fmt.Errorf("deliver: context of the caller: %w", err))

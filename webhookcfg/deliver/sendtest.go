@@ -30,6 +30,11 @@ var errTested = errors.New("deliver: receiver was tested less than ten seconds a
 // webhooks there. Before that, until the end of a pause that the receiver asked for with
 // Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
 // Wait.
+//
+// A person may wait for a test, so it can have less time than a delivery. If the deadline of ctx
+// passes before [Options.Timeout], and there's no response yet, nobody knows whether the receiver
+// works: the outcome is Deferred with [ReasonUnavailable], and doesn't count as a failure.
+// Result.Err then wraps an [*egress.UnreachableError] with [egress.ReasonTimeout].
 func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
 	return s.send(ctx, client, entity, m, true)
 }
@@ -61,8 +66,10 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 // test sends m under an ID of its own, which starts with "test_", so leave m.ID empty.
 //
 // The function returns "" if the receiver accepted the test, and otherwise the public word for
-// the reason. If the test has to wait, its error has a method RetryAfter. Any other error
-// means that the test couldn't be made. You can use it concurrently.
+// the reason. If the test has to wait, its error has a method RetryAfter. If ctx left less time
+// than a delivery has, and there was no response, the error wraps an [*egress.UnreachableError]
+// with [egress.ReasonTimeout]. Any other error means that the test couldn't be made. You can use
+// it concurrently.
 func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string) (reason string, err error) {
 	return func(ctx context.Context, client, entity string) (reason string, err error) {
 		return testResult(s.Test(ctx, client, entity, testMessage(m)))

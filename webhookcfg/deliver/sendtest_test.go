@@ -421,3 +421,112 @@ func TestTryPausesNothing(t *testing.T) {
 		check(t, "the old one", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
 	})
 }
+
+// TestTestCutShort: a test or a try with less time than a delivery, and anything that the caller
+// cancels, says nothing about a receiver that responds later. Its state stays, the host hears of no
+// change, and it isn't paused. A receiver that has a delivery's time has failed if it hangs.
+func TestTestCutShort(t *testing.T) {
+	const limit = 15 * time.Second // by default
+	before := func(end time.Duration) func(t *testing.T) (context.Context, context.CancelFunc) {
+		return func(t *testing.T) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), end)
+		}
+	}
+	cancelled := func(t *testing.T) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(limit/2, cancel)
+		return ctx, cancel
+	}
+	send := func(s *deliver.Sender) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			r := s.Send(ctx, "acme", "e1", message)
+			return r.Reason.Public(), r.Err
+		}
+	}
+	test := func(s *deliver.Sender) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return s.Tester(deliver.Message{})(ctx, "acme", "") }
+	}
+	try := func(s *deliver.Sender) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			return s.Trier(deliver.Message{})(ctx, "acme", "", egress.NewURL("http://example.com/new"))
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		call    func(*deliver.Sender) func(context.Context) (string, error)
+		start   func(t *testing.T) (context.Context, context.CancelFunc)
+		takes   time.Duration
+		reason  string
+		isLate  bool
+		changes int
+	}{
+		{"test", test, before(limit / 2), 9 * time.Second, "", true, 0},
+		{"test of what hangs", test, before(limit / 2), time.Hour, "", true, 0},
+		{"cancelled test", test, cancelled, 9 * time.Second, "", false, 0},
+		{"test with a delivery's time", test, before(limit), time.Hour, "unreachable", false, 1},
+		{"test with more", test, before(2 * limit), time.Hour, "unreachable", false, 1},
+		{"try", try, before(limit / 2), 9 * time.Second, "", true, 0},
+		{"cancelled try", try, cancelled, 9 * time.Second, "", false, 0},
+		{"try with a delivery's time", try, before(limit), time.Hour, "unreachable", false, 0},
+		{"cancelled notification", send, cancelled, 9 * time.Second, "", false, 0},
+		{"notification", send, before(2 * limit), time.Hour, "unreachable", false, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in := &inbox{takes: 9 * time.Second}
+				changes := 0
+				health, err := deliver.NewHealth(nil, &deliver.HealthOptions{
+					OnChange: func(context.Context, string, webhookcfg.Scope, webhookcfg.DeliveryStatus, webhookcfg.DeliveryStatus) {
+						changes++
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				st := store.NewMemory()
+				setNow(t, st, webhookcfg.All(), "http://example.com/")
+				s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
+				check(t, "a delivery", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+				status := func() webhookcfg.DeliveryStatus {
+					hook, err := st.Resolve(t.Context(), "acme", "e1")
+					if err != nil {
+						t.Fatal(err)
+					}
+					status, err := health.Status(t.Context(), "acme", "", hook)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return status
+				}
+				known := status()
+				in.takes = tt.takes
+				for range 6 { // five failures in a row pause a receiver
+					ctx, cancel := tt.start(t)
+					reason, err := tt.call(s)(ctx)
+					cancel()
+					if tt.reason != "" {
+						if reason != tt.reason {
+							t.Errorf("got %q, %v, want %q", reason, err, tt.reason)
+						}
+						break
+					}
+					unreachable, isUnreachable := errors.AsType[*egress.UnreachableError](err)
+					if reason != "" || err == nil || isUnreachable != tt.isLate || isUnreachable && !unreachable.Timeout() {
+						t.Errorf("got %q, %v", reason, err)
+					}
+					time.Sleep(10 * time.Second) // tests of a receiver are that far apart
+				}
+				if changes != tt.changes || changes == 0 && status() != known {
+					t.Errorf("%d changes, status %+v, want %d and before %+v", changes, status(), tt.changes, known)
+				}
+				for r := range s.Receivers() {
+					if tt.changes == 0 {
+						t.Errorf("it counts for the pause: %+v", r)
+					}
+				}
+				s.CloseIdleConnections()
+				time.Sleep(2 * time.Hour) // the receiver notices that its connections are closed
+			})
+		})
+	}
+}

@@ -1,16 +1,24 @@
 package portal_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"html"
+	"io"
 	"math"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
@@ -28,6 +36,8 @@ func TestTest(t *testing.T) {
 		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago, or your server asked for a pause. Try again in 9 s."},
 		"soon":      {"", waitError(1100 * time.Millisecond), 429, "Try again in 2 s."},
 		"never":     {"", waitError(math.MaxInt64), 429, "Try again in 9223372037 s."},
+		"late":      {"", fmt.Errorf("test: %w", &egress.UnreachableError{Reason: egress.ReasonTimeout}), 200, "Your server didn't respond within the time that a test has"},
+		"no name":   {"", &egress.UnreachableError{Reason: egress.ReasonDNS}, 503, "We can't do this right now."},
 		"down":      {"", errBroken, 503, "We can't do this right now."},
 	}
 	for name, tt := range tests {
@@ -73,6 +83,8 @@ func TestTry(t *testing.T) {
 		"accepted":  {"", nil, 200, "Your server accepted the test. Nothing was changed"},
 		"refused":   {"gone", nil, 200, "The test failed."},
 		"too often": {"", waitError(9 * time.Second), 429, "Try again in 9 s."},
+		"late":      {"", fmt.Errorf("test: %w", &egress.UnreachableError{Reason: egress.ReasonTimeout}), 200, "Your server didn't respond within the time that a test has"},
+		"no name":   {"", &egress.UnreachableError{Reason: egress.ReasonDNS}, 503, "We can't do this right now."},
 		"down":      {"", errBroken, 503, "We can't do this right now."},
 	}
 	for name, tt := range tests {
@@ -134,5 +146,90 @@ func TestReceiverHangs(t *testing.T) {
 		if strings.Contains(records.String(), "level=ERROR") {
 			t.Errorf("%s: logged %s", path, records)
 		}
+	}
+}
+
+// TestSlowReceiver: a receiver that takes longer than a test can, but not longer than a delivery, has
+// not failed. The page doesn't say that it has, nothing comes of it, and the log blames nobody.
+func TestSlowReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = "http://hooks.example.com/in/t0ken"
+		f := newFixture(t).hosted()
+		records := f.record()
+		f.handler.Policy = &egress.Policy{AllowHTTP: true, Resolver: oneAddress{}, Dial: dialSlow(9 * time.Second)}
+		health, err := deliver.NewHealth(nil, &deliver.HealthOptions{
+			OnChange: func(_ context.Context, _ string, _ webhookcfg.Scope, before, after webhookcfg.DeliveryStatus) {
+				t.Errorf("from %+v to %+v", before, after)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := deliver.DerivedKeys([]byte(strings.Repeat("k", 32)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sender, err := deliver.New(f.store, keys, &deliver.Options{Policy: f.handler.Policy, Health: health})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooktest.Apply(t, f.store, hooktest.At(1, webhookcfg.SetChange(acme, webhookcfg.All(), egress.NewURL(slow))))
+		f.portal.Test, f.portal.Try = sender.Tester(deliver.Message{}), sender.Trier(deliver.Message{})
+		f.handler.DeliveryStatus = health.Status
+		pages := f.new(t)
+		send := func() {
+			if r := sender.Send(t.Context(), acme, "e1", deliver.Message{ID: "msg_1"}); r.Err != nil {
+				t.Errorf("a delivery: %v", r.Err)
+			}
+		}
+		send()
+		for _, path := range []string{"test-all", "try-all"} {
+			values := filledIn(t, formFields(path))
+			if values.Has("url") {
+				values.Set("url", slow+"/new")
+			}
+			r := httptest.NewRequest(http.MethodPost, "/"+path, strings.NewReader(values.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.AddCookie(&http.Cookie{Name: "session", Value: "ann"})
+			w := httptest.NewRecorder()
+			pages.ServeHTTP(w, r)
+			page := shown{status: w.Code, at: path, text: html.UnescapeString(w.Body.String())}
+			page.expect(t, http.StatusOK, "Your server didn't respond within the time that a test has", "Notifications wait longer", "!couldn't be reached", "!The test failed", "Delivered")
+			time.Sleep(10 * time.Second) // tests of a receiver are that far apart
+		}
+		send()
+		if strings.Contains(records.String(), "level=ERROR") {
+			t.Errorf("logged %s", records)
+		}
+		sender.CloseIdleConnections()
+		time.Sleep(10 * time.Second) // the receiver notices that its connections are closed
+	})
+}
+
+// oneAddress is a resolver that knows the same address for every name.
+type oneAddress struct{}
+
+func (oneAddress) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+}
+
+// dialSlow connects to a receiver in memory that takes a time for each request.
+func dialSlow(takes time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		sender, receiver := net.Pipe()
+		go func() {
+			defer func() { _ = receiver.Close() }()
+			reader := bufio.NewReader(receiver)
+			for {
+				r, err := http.ReadRequest(reader)
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				time.Sleep(takes)
+				_, _ = io.WriteString(receiver, "HTTP/1.1 204 No Content\r\n\r\n")
+			}
+		}()
+		return sender, nil
 	}
 }

@@ -196,6 +196,7 @@ var texts = map[string]string{
 	"session.long":    "This ID and secret are too long to sign in with here. Ask for a shorter secret.",
 
 	"test.failed":                   "The test failed.",
+	"test.late":                     "Your server didn't respond within the time that a test has, so we can't tell whether it accepted the test. Notifications wait longer for a response.",
 	"error.no_notification":         "There is no such notification. It may have been removed by now.",
 	"error.again_wait":              "Notifications were sent again a moment ago, or still are.",
 	"error.test_wait":               "A test was sent a moment ago, or your server asked for a pause.",
