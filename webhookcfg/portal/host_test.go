@@ -338,6 +338,39 @@ func TestHostHangs(t *testing.T) {
 	}
 }
 
+// TestTimeForLayout: whatever hangs before, the layout and the texts still have time.
+func TestTimeForLayout(t *testing.T) {
+	for _, function := range hostFunctions {
+		if function.name == "Options.Text" || function.name == "Options.Layout" {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t).hosted()
+			f.portal.Client = func(*http.Request) (string, string, error) { return acme, "ann", nil }
+			function.set(f, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			f.portal.Text = func(_ *http.Request, key string) string {
+				if key == "title" {
+					return "Haken"
+				}
+				return ""
+			}
+			var layouts, late int
+			f.portal.Layout = func(w http.ResponseWriter, r *http.Request, page portal.Page) {
+				layouts++
+				if r.Context().Err() != nil || page.Title == portal.Texts()["title"] {
+					late++
+				}
+				w.WriteHeader(page.Status)
+			}
+			hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
+			f.new(t).ServeHTTP(httptest.NewRecorder(), function.request(&person{t, nil, "http://portal.example/"}))
+			if layouts != 1 || late > 0 {
+				t.Errorf("%s of %s: %d layouts, %d late", function.name, function.path, layouts, late)
+			}
+		})
+	}
+}
+
 // TestHeaderOfFailedLayout: the plain page has its own header, whatever the layout has done to it.
 func TestHeaderOfFailedLayout(t *testing.T) {
 	f := newFixture(t)

@@ -85,13 +85,18 @@ func (v *visit) all() error {
 	const maxCount, maxPages = 1000, 20 // a page can be short of its limit, or empty
 	v.Template, v.Title = "all", "all.title"
 	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
-	v.Hook, v.Count = v.hook("", page.Base), len(page.Overrides)
+	base := page.Base
+	v.Count = len(page.Overrides)
 	for n := 1; err == nil && page.Next != "" && v.Count < maxCount && n < maxPages; n++ {
 		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Count)
 		v.Count += len(page.Overrides)
 	}
 	v.IsMore = page.Next != ""
-	return err
+	if err != nil {
+		return err
+	}
+	v.Hook = v.hook("", base) // last, since it can take all the time
+	return nil
 }
 
 // key shows the signing key of the webhook in effect for an entity, or of the base.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -163,6 +164,9 @@ func (p *portal) guard(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.Parent.Timeout)
 	defer cancel()
 	v := p.newVisit(ctx, w, r)
+	deadline, _ := ctx.Deadline()
+	v.ctx, cancel = context.WithTimeout(v.ctx, time.Until(deadline)*7/8)
+	defer cancel()
 	defer func() {
 		if value := recover(); value != nil {
 			v.recover(v.panicked("a page", value))

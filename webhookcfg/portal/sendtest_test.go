@@ -188,7 +188,7 @@ func TestSlowReceiver(t *testing.T) {
 			if values.Has("url") {
 				values.Set("url", slow+"/new")
 			}
-			r := httptest.NewRequest(http.MethodPost, "/"+path, strings.NewReader(values.Encode()))
+			r := httptest.NewRequest(http.MethodPost, "/?page="+path, strings.NewReader(values.Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.AddCookie(&http.Cookie{Name: "session", Value: "ann"})
 			w := httptest.NewRecorder()

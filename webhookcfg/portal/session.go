@@ -120,7 +120,7 @@ func (v *visit) enter() error {
 	if v.Options.Client != nil {
 		var client, actor string
 		err := v.host("Options.Client", egress.URL{}, func() (err error) {
-			client, actor, err = v.Options.Client(v.r)
+			client, actor, err = v.Options.Client(v.r.WithContext(v.ctx))
 			return err
 		})
 		if err != nil {

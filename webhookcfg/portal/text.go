@@ -235,7 +235,7 @@ func (v *visit) T(key string, args ...any) string { return format(v.translated(k
 // the rest of the page is English, and so is what comes after the time for the page is over.
 func (v *visit) translated(key, english string) string {
 	text := ""
-	if v.Options.Text != nil && !v.isEnglish && v.ctx.Err() == nil {
+	if v.Options.Text != nil && !v.isEnglish && v.r.Context().Err() == nil {
 		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
 			text = v.Options.Text(v.r, key)
 			return nil

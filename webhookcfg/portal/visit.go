@@ -14,7 +14,7 @@ import (
 type visit struct {
 	*portal
 	w     *response
-	r     *http.Request
+	r     *http.Request // its context leaves time for the host's layout and texts when ctx has ended
 	ctx   context.Context
 	query url.Values
 	form  url.Values // of a POST
