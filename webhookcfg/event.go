@@ -63,6 +63,9 @@ type Event struct {
 	// certificate_expired". To find out more, get the [egress.UnreachableError] with
 	// [errors.As] in OnEvent, and unwrap it. Its cause may contain more than a log should have,
 	// such as addresses, or texts that the receiver sent.
+	//
+	// We look for the URL and the client's secrets in the text of an error or a panic of yours.
+	// If it has more than 8 KiB, the text here is only a sentence that withholds it.
 	Err error
 }
 

@@ -178,6 +178,31 @@ func TestCauseOfRefusal(t *testing.T) {
 	}
 }
 
+// TestProberQuotesResponse: the receiver chooses what a host's prober quotes, and the client the URL.
+// If the text is too long to look for the URL in it, the event withholds it, and matches the error.
+func TestProberQuotesResponse(t *testing.T) {
+	for mode, want := range map[webhookcfg.ProbeMode]string{webhookcfg.ProbeEnforce: "400 webhook_unreachable", webhookcfg.ProbeWarn: successBody} {
+		var event webhookcfg.Event
+		var records strings.Builder
+		o := options()
+		o.ProbeMode, o.OnEvent = mode, eventInto(&event)
+		o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+		o.Prober = prober(func(context.Context, string, egress.URL) error {
+			return fmt.Errorf("%w: %s", errBroken, strings.Repeat("x", 64<<10))
+		})
+		got := steps(t, serve(t, newHandler(t, newRecorder(), o)), "set e1 https://up.example.com/?"+strings.Repeat("&=xxxxxxxx", 200))
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if text := fmt.Sprint(event.Err); !strings.HasPrefix(text, "withheld: ") || !errors.Is(event.Err, errBroken) {
+			t.Errorf("the event has %.200s", text)
+		}
+		if !strings.Contains(records.String(), "withheld") || strings.Contains(records.String(), "xxxx") {
+			t.Errorf("logged %.1000s", &records)
+		}
+	}
+}
+
 // TestHugeTimeouts: the longest timeouts work.
 func TestHugeTimeouts(t *testing.T) {
 	policy := &egress.Policy{

@@ -9,7 +9,6 @@
 package redact
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"io"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +27,10 @@ const (
 	minSecret = 4
 	// If a text has this many consecutive bytes of a secret, that's not a coincidence.
 	fragment = 8
+	// maxSearched is the length of the longest text that Text searches. A stranger can choose
+	// both the text and many different secrets, and then the time for one is a multiple of that
+	// for the other.
+	maxSearched = 8 << 10
 )
 
 // Error returns an error that shows only this text, no matter how you format it. [errors.Is]
@@ -46,9 +48,14 @@ func (e *redactedError) Is(target error) bool       { return errors.Is(e.cause, 
 func (e *redactedError) As(target any) bool         { return errors.As(e.cause, target) }
 func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.text) }
 
-// Text returns text without secrets, and without what [URLs] removes. See [Known].
+// Text returns text without secrets, and without what [URLs] removes. See [Known]. If the text
+// has more than 8 KiB, Text returns a sentence that withholds it, since a part of it could end
+// within a secret.
 func Text(text string, secrets []string, whole, shown string) string {
-	return replace(text, appendKnown(appendURLs(nil, text), text, secrets, whole, shown))
+	if len(text) > maxSearched {
+		return fmt.Sprintf("withheld: it has %d bytes, too many to look for secrets", len(text))
+	}
+	return replaceKnown(text, appendURLs(nil, text), secrets, whole, shown)
 }
 
 // Known returns text without secrets. It replaces each secret with "[secret]", the whole URL
@@ -61,15 +68,50 @@ func Text(text string, secrets []string, whole, shown string) string {
 // first of them, or the longest if they start at the same place. So a secret or a URL that a
 // stranger has chosen can't hide a part of another one. The result is at most twice as long as
 // the text, as long as shown isn't longer than the URL.
+//
+// Known searches a text of any length, for as long as that takes. The memory that it needs is in
+// proportion to the text and what to look for, however often they match.
 func Known(text string, secrets []string, whole, shown string) string {
-	return replace(text, appendKnown(nil, text, secrets, whole, shown))
+	return replaceKnown(text, nil, secrets, whole, shown)
 }
 
-func appendKnown(found []span, text string, secrets []string, whole, shown string) []span {
-	for _, secret := range secrets {
-		found = appendFound(found, text, secret, "[secret]")
+// replaceKnown replaces spans that were found before, and what Known finds.
+func replaceKnown(text string, found []span, secrets []string, whole, shown string) string {
+	// A stranger can make each of many secrets match everywhere. Only the longest span at a
+	// place has an effect, so we don't keep others.
+	longest := make([]span, len(text))
+	keep := func(s span) {
+		if s.end > longest[s.start].end {
+			longest[s.start] = s
+		}
 	}
-	found = appendFound(found, text, whole, shown)
+	for _, s := range found {
+		keep(s)
+	}
+	for spelling, by := range spellings(known(secrets, whole, shown), len(text)) {
+		for from := 0; ; {
+			at := strings.Index(text[from:], spelling)
+			if at < 0 {
+				break
+			}
+			end := from + at + len(spelling)
+			keep(span{from + at, end, by})
+			from = end
+		}
+	}
+	return replace(text, longest)
+}
+
+// secret is what to look for, and what replaces it.
+type secret struct{ text, by string }
+
+// known returns what Known looks for.
+func known(secrets []string, whole, shown string) []secret {
+	var known []secret
+	for _, text := range secrets {
+		known = append(known, secret{text, "[secret]"})
+	}
+	known = append(known, secret{whole, shown})
 	path, query, _ := strings.Cut(strings.TrimPrefix(whole, shown), "?")
 	parts := []string{path, strings.TrimPrefix(path, "/"), query}
 	if decoded, err := url.PathUnescape(path); err == nil {
@@ -84,29 +126,51 @@ func appendKnown(found []span, text string, secrets []string, whole, shown strin
 		}
 	}
 	for _, part := range parts {
-		found = appendFound(found, text, part, "[path]")
+		known = append(known, secret{part, "[path]"})
 	}
-	return found
+	return known
+}
+
+// spellings returns what replaces each spelling of the secrets in a text of this length. Of
+// secrets that are spelled the same, the first decides.
+func spellings(secrets []secret, length int) map[string]string {
+	by, seen := make(map[string]string), make(map[string]bool)
+	for _, s := range secrets {
+		if seen[s.text] || len(s.text) < minSecret || len(s.text) > length { // no spelling is shorter, and a stranger's can be long
+			continue
+		}
+		seen[s.text] = true
+		quoted := strconv.Quote(s.text)
+		quoted = quoted[1 : len(quoted)-1]
+		inJSON, _ := json.Marshal(s.text) // can't fail for a string
+		for _, spelling := range []string{
+			s.text, quoted, string(inJSON[1 : len(inJSON)-1]), strings.ReplaceAll(quoted, "/", `\/`), // as PHP does
+			html.EscapeString(s.text), url.QueryEscape(s.text), url.PathEscape(s.text),
+		} {
+			if _, found := by[spelling]; !found && len(spelling) <= length {
+				by[spelling] = s.by
+			}
+		}
+	}
+	return by
 }
 
 // URLs returns a text in which every http and https URL shows only scheme, host and port.
 func URLs(text string) string { return replace(text, appendURLs(nil, text)) }
 
-// span is a part of a text, and what replaces it.
+// span is a part of a text, and what replaces it. If it's empty, nothing does.
 type span struct {
 	start, end int
 	by         string
 }
 
-// replace replaces spans of a text, and what several of them cover once.
+// replace replaces spans of a text, in the order in which they start, and what several of them
+// cover once.
 func replace(text string, spans []span) string {
-	slices.SortStableFunc(spans, func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
-	})
 	var out strings.Builder
 	end := 0
 	for _, s := range spans {
-		if s.start >= end {
+		if s.end > 0 && s.start >= end {
 			out.WriteString(text[end:s.start])
 			out.WriteString(s.by)
 		}
@@ -128,32 +192,6 @@ func appendURLs(found []span, text string) []span {
 		if at[4] >= 0 {
 			path := strings.TrimRight(text[at[4]:at[5]], ":;,") // of the sentence
 			found = append(found, span{at[4], at[4] + len(path), "/[path]"})
-		}
-	}
-	return found
-}
-
-// appendFound appends where the text has a secret, in each spelling.
-func appendFound(found []span, text, secret, by string) []span {
-	if len(secret) < minSecret || len(secret) > len(text) { // no spelling is shorter, and a stranger's can be long
-		return found
-	}
-	quoted := strconv.Quote(secret)
-	quoted = quoted[1 : len(quoted)-1]
-	inJSON, _ := json.Marshal(secret) // can't fail for a string
-	spellings := []string{
-		secret, quoted, string(inJSON[1 : len(inJSON)-1]), strings.ReplaceAll(quoted, "/", `\/`), // as PHP does
-		html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
-	}
-	slices.Sort(spellings)
-	for _, spelling := range slices.Compact(spellings) {
-		for from := 0; ; {
-			at := strings.Index(text[from:], spelling)
-			if at < 0 {
-				break
-			}
-			found = append(found, span{from + at, from + at + len(spelling), by})
-			from += at + len(spelling)
 		}
 	}
 	return found

@@ -251,6 +251,55 @@ func TestFixedIn(t *testing.T) {
 	}
 }
 
+// TestManyMatches: a stranger can choose both the text and the secrets, so that each secret matches
+// everywhere. The text's length bounds the memory all the same.
+func TestManyMatches(t *testing.T) {
+	text := strings.Repeat("x", 8<<10)
+	var longer []string // than the one before
+	for size := 16; size < 128; size++ {
+		longer = append(longer, text[:size])
+	}
+	for name, test := range map[string]struct {
+		secrets []string
+		whole   string
+	}{
+		"equal secrets":     {secrets: slices.Repeat([]string{text[:16]}, 450)},
+		"different secrets": {secrets: longer},
+		"values of a query": {whole: "https://h.example/?" + strings.Repeat("&=xxxxxxxx", 200)},
+	} {
+		var got string
+		r := testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				got = redact.Text(text, test.secrets, test.whole, "https://h.example")
+			}
+		})
+		if used := r.AllocedBytesPerOp(); used > 1<<20 {
+			t.Errorf("%s: %d bytes", name, used)
+		}
+		if strings.Contains(got, "x") {
+			t.Errorf("%s: shows %s", name, got)
+		}
+	}
+}
+
+// TestLongTextIsWithheld: no part of a text that is too long to search is shown, since a secret could
+// be cut there. Known shows texts of any length.
+func TestLongTextIsWithheld(t *testing.T) {
+	for _, test := range []struct {
+		name, text, want string
+	}{
+		{"as long as possible", strings.Repeat("-", 8<<10-6) + "T0KEN-", strings.Repeat("-", 8<<10-6) + "[secret]-"},
+		{"too long", strings.Repeat("-", 8<<10-5) + "T0KEN-", "withheld: it has 8193 bytes, too many to look for secrets"},
+	} {
+		if got := redact.Text(test.text, []string{"T0KEN"}, "", ""); got != test.want {
+			t.Errorf("%s: %d bytes become %s", test.name, len(test.text), got)
+		}
+		if got, want := redact.Known(test.text, []string{"T0KEN"}, "", ""), strings.ReplaceAll(test.text, "T0KEN", "[secret]"); got != want {
+			t.Errorf("%s: Known returns %s", test.name, got)
+		}
+	}
+}
+
 // TestLongSecrets: a caller's secret, such as a field of a request, can be far longer than the text
 // of an error. Looking for it costs nothing then.
 func TestLongSecrets(t *testing.T) {

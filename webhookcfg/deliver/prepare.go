@@ -108,8 +108,9 @@ func hasControl(text string) bool {
 }
 
 // guard calls a function of the host that knows a URL. The error shows no more of the URL than
-// the URL itself does, and of others only scheme, host and port. If the function panics, that's an error, too, and the slot of the
-// attempt becomes free.
+// the URL itself does, and of others only scheme, host and port. It withholds a text that is too
+// long for that. If the function panics, that's an error, too, and the slot of the attempt becomes
+// free.
 func guard(function string, target egress.URL, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -117,7 +118,7 @@ func guard(function string, target egress.URL, call func() error) (err error) {
 		}
 	}()
 	if err := call(); err != nil {
-		return redact.Error(redact.Text("deliver: "+function+": "+err.Error(), nil, target.Reveal(), target.String()), err)
+		return redact.Error("deliver: "+function+": "+redact.Text(err.Error(), nil, target.Reveal(), target.String()), err)
 	}
 	return nil
 }

@@ -161,6 +161,9 @@ func TestPrepareFails(t *testing.T) {
 		"error about another URL": {func(context.Context, string, string, deliver.Message, *http.Request) error {
 			return errors.New("still at https://old.example.com/0ld?t0ken")
 		}, "Options.Prepare: still at https://old.example.com/[path]"},
+		"long error": {func(_ context.Context, _, _ string, _ deliver.Message, r *http.Request) error {
+			return fmt.Errorf("no token for %v: %s", r.URL, strings.Repeat("x", 9<<10))
+		}, "deliver: Options.Prepare: withheld: "},
 		"panic": {func(_ context.Context, _, _ string, _ deliver.Message, r *http.Request) error {
 			panic("of " + r.URL.String())
 		}, "Options.Prepare panicked: value of type string"},

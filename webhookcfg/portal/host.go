@@ -48,9 +48,9 @@ func (v *visit) panicked(where string, value any) error {
 // a person could choose shorter ones to hide words of the reason.
 const minCookie = 16
 
-// maxSearched is the length of the longest text in which we look for secrets, and of the cookies
-// that we look for. A stranger chooses the cookies and, if the host quotes them, the text.
-const maxSearched = 8 << 10
+// maxCookies is the length of all cookies together, up to which we look for them. A stranger chooses
+// them and, if the host quotes them, the text.
+const maxCookies = 8 << 10
 
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
@@ -59,8 +59,8 @@ func (v *visit) redacted(text string, url egress.URL) string {
 	for _, cookie := range v.r.Header["Cookie"] {
 		sent += len(cookie)
 	}
-	if len(text) > maxSearched || sent > maxSearched {
-		return fmt.Sprintf("withheld: it has %d bytes, and the cookies have %d, too many to look for secrets", len(text), sent)
+	if sent > maxCookies {
+		return fmt.Sprintf("withheld: the cookies have %d bytes, too many to look for them", sent)
 	}
 	authorization := v.r.Header.Get("Authorization")
 	_, token, _ := strings.Cut(authorization, " ")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -221,6 +222,34 @@ func TestSearchIsBounded(t *testing.T) {
 			t.Errorf("%s: logged %.200s", what, records)
 		}
 		records.expectWithout(t, what, fields.session)
+	}
+}
+
+// TestManyEqualCookies: a stranger can send the same cookie hundreds of times, and a host's error can
+// quote a field of the request that consists of it. Looking for it needs little memory.
+func TestManyEqualCookies(t *testing.T) {
+	f := newFixture(t).hosted()
+	records := f.record()
+	f.portal.Client = func(r *http.Request) (string, string, error) {
+		return "", "", errors.New("no tenant " + r.Header.Get("X-Tenant"))
+	}
+	r := httptest.NewRequest("GET", "/overview", nil)
+	r.Header.Set("Cookie", strings.Repeat("a=xxxxxxxxxxxxxxxx;", 430))
+	r.Header.Set("X-Tenant", strings.Repeat("x", 8000))
+	f.new(t).ServeHTTP(httptest.NewRecorder(), r)
+	if !strings.Contains(records.String(), "no tenant [secret]") || strings.Contains(records.String(), "xxxx") {
+		t.Errorf("logged %.1000s", records)
+	}
+
+	f.handler.Logger = slog.New(slog.DiscardHandler)
+	h := f.new(t)
+	used := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+	}).AllocedBytesPerOp()
+	if used > 2<<20 {
+		t.Errorf("%d bytes", used)
 	}
 }
 
