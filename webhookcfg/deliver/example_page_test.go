@@ -59,10 +59,10 @@ func ExampleSender_Tester() {
 
 	// A person asks for the key of the webhook, and sends a test.
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/key", nil))
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?page=key", nil))
 	fmt.Println("the page has a key:", strings.Contains(w.Body.String(), "whsec_"))
 	form := strings.NewReader(url.Values{"client": {"acme"}}.Encode())
-	r := httptest.NewRequest(http.MethodPost, "/test-all", form)
+	r := httptest.NewRequest(http.MethodPost, "/?page=test-all", form)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	pages.ServeHTTP(httptest.NewRecorder(), r)
 	// Output:

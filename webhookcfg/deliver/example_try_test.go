@@ -55,7 +55,7 @@ func ExampleSender_Trier() {
 
 	// A person types a URL for the entity e1, and tries it.
 	form := url.Values{"client": {"acme"}, "id": {"e1"}, "url": {receiver.URL + "/in"}}
-	r := httptest.NewRequest(http.MethodPost, "/try", strings.NewReader(form.Encode()))
+	r := httptest.NewRequest(http.MethodPost, "/?page=try", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, r)

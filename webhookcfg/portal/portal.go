@@ -94,8 +94,10 @@ type Options struct {
 	// If you write your own, return "" if the receiver accepted the test, and otherwise a
 	// Reason of [webhookcfg.DeliveryStatus]. An accepted test must let stopped deliveries
 	// resume, since the page promises that. An error with a method RetryAfter()
-	// time.Duration asks the person to wait. Any other error gives 503, and is logged. It's
-	// only called if a webhook is in effect.
+	// time.Duration asks the person to wait. A test has less time than the request, so if your
+	// deliveries wait longer, don't count the end of ctx as a failure: return an error that wraps
+	// an [egress.UnreachableError] with [egress.ReasonTimeout], and the page says so. Any other
+	// error gives 503, and is logged. It's only called if a webhook is in effect.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
 	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
