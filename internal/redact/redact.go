@@ -60,7 +60,7 @@ func Text(text string, secrets []string, whole, shown string) string {
 
 // Known returns text without secrets. It replaces each secret with "[secret]", the whole URL
 // with shown, which is the part that may be seen, and the URL's path or query with "[path]".
-// The path is found with and without its first slash, and decoded too. A value in the query is
+// The path is found with and without the slashes at its ends, and decoded too. A value in the query is
 // found if it has at least eight bytes.
 //
 // Known finds them in plain spelling, quoted as in Go or JSON, and escaped as in HTML or a URL,
@@ -113,9 +113,9 @@ func known(secrets []string, whole, shown string) []secret {
 	}
 	known = append(known, secret{whole, shown})
 	path, query, _ := strings.Cut(strings.TrimPrefix(whole, shown), "?")
-	parts := []string{path, strings.TrimPrefix(path, "/"), query}
+	parts := []string{path, strings.Trim(path, "/"), query}
 	if decoded, err := url.PathUnescape(path); err == nil {
-		parts = append(parts, decoded, strings.TrimPrefix(decoded, "/"))
+		parts = append(parts, decoded, strings.Trim(decoded, "/"))
 	}
 	fields, _ := url.ParseQuery(query) // as far as it can be parsed
 	for _, values := range fields {

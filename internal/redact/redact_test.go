@@ -99,6 +99,7 @@ func TestURLInText(t *testing.T) {
 		{"dial tcp: refused", "https://h.example/t0ken", "https://h.example", "dial tcp: refused"},
 		{"no a in it: https://h.example/a", "https://h.example/a", "https://h.example", "no a in it: https://h.example"},
 		{"no row /abc", "https://h.example/abc", "https://h.example", "no row [path]"},
+		{"no row T0KEN, /T0KEN or T0KEN/x", "https://h.example/T0KEN/", "https://h.example", "no row [path], /[path] or [path]/x"},
 		{"no row /ab", "https://h.example/ab", "https://h.example", "no row /ab"},
 		{"Post https://u:p@h/t0ken", "https://u:p@h/t0ken", "https://h", "Post https://h"},
 		{"no /in/T0KEN=a+b", "https://h/in/T0KEN%3Da%2Bb?x", "https://h", "no [path]"},
