@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -30,8 +31,12 @@ func (v *visit) takeNotice() {
 	if err != nil {
 		return
 	}
+	address := entityAddress(v.Page, v.query.Get("id"))
+	if message := v.query["message"]; message != nil {
+		address = pageAddress(v.Page, url.Values{"message": message})
+	}
 	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(entityAddress(v.Page, v.query.Get("id"))) {
+	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(address) {
 		v.Done = done
 		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
 	}

@@ -54,6 +54,17 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// TestNoticeOfOneNotification: the page of another notification doesn't say that it was sent again.
+func TestNoticeOfOneNotification(t *testing.T) {
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	p.signIn()
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	p.post("send-again", "message", "msg_01").expect(t, http.StatusSeeOther)
+	p.get("notification?message=msg_02").expect(t, http.StatusOK, "msg_02", `!class="notice`)
+	p.get("notification?message=msg_01").expect(t, http.StatusOK, "msg_01", `class="notice good"`)
+}
+
 // TestNoticeOfAnotherClient: with the host's session, the client can change between a change
 // and its page.
 func TestNoticeOfAnotherClient(t *testing.T) {

@@ -226,6 +226,9 @@ func (v *visit) again(scope webhookcfg.Scope) error {
 		return notFound
 	}
 	v.Template, v.Title = "again", "again.title"
+	if scope.IsAll() {
+		v.Title = "again.all"
+	}
 	s, err := v.selection(scope)
 	if err != nil {
 		return err
@@ -265,19 +268,16 @@ func (v *visit) sendSelected(s webhookcfg.Selection) error {
 	return missing(err)
 }
 
-// changed returns the address of the page that shows the effect of a change, and the one for which
-// that page takes its notice.
-func (v *visit) changed() (address, noticed string) {
+// changed returns the address of the page that shows the effect of a change.
+func (v *visit) changed() string {
 	id := v.Typed("id")
 	switch {
 	case v.Page == "send-again":
-		return pageAddress("notification", url.Values{"message": {v.Typed("message")}}), pageAddress("notification", nil)
+		return pageAddress("notification", url.Values{"message": {v.Typed("message")}})
 	case v.Page == "again" || v.Page == "again-all":
-		address = entityAddress(v.Page, id)
+		return entityAddress(v.Page, id)
 	case id != "":
-		address = entityAddress("entity", id)
-	default:
-		address = pageAddress("all", nil)
+		return entityAddress("entity", id)
 	}
-	return address, address
+	return pageAddress("all", nil)
 }

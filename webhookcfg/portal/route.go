@@ -131,8 +131,8 @@ func change(make, form func(*visit) error) func(*visit) error {
 			v.fail(err)
 			return page(form)(v)
 		}
-		address, noticed := v.changed()
-		v.leaveNotice(v.Page, noticed)
+		address := v.changed()
+		v.leaveNotice(v.Page, address)
 		return v.redirect(address)
 	}
 }
