@@ -193,6 +193,23 @@ func TestFormTooLarge(t *testing.T) {
 	}
 }
 
+// TestFormReadBefore: if a middleware has read the form, the log says so, and the page doesn't
+// blame the person.
+func TestFormReadBefore(t *testing.T) {
+	f := newFixture(t)
+	records := f.record()
+	f.around = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = r.ParseForm()
+			next.ServeHTTP(w, r)
+		})
+	}
+	f.serve(t).signIn().expect(t, http.StatusInternalServerError, "Something went wrong on our side", "!secret is wrong")
+	if !strings.Contains(records.String(), "a middleware has read the form") {
+		t.Errorf("logged %s", records)
+	}
+}
+
 var clientField = regexp.MustCompile(`name="client" value="([^"]*)"`)
 
 // TestTwoTabs: a form that was shown for one client changes nothing once the person has
