@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,6 +119,20 @@ func TestAllCodes(t *testing.T) {
 	for _, code := range declared {
 		if portal.Texts()["error."+string(code[1])] == "" {
 			t.Errorf("no text for %s", code[1])
+		}
+	}
+}
+
+// TestHeadingOfProblem: a link can't choose the heading of a page that says what is wrong.
+func TestHeadingOfProblem(t *testing.T) {
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range pagePaths {
+		if slices.Contains(routes[path].Query, "id") {
+			if page := p.get(path + "?id=Call+us:+555"); !strings.Contains(page.text, "<h1>Webhooks</h1>") || strings.Contains(page.text, ">Call us") {
+				t.Errorf("%s: %s", path, page.text)
+			}
 		}
 	}
 }

@@ -195,6 +195,7 @@ func (v *visit) checkIdentifiers(secret string) error {
 
 // signedIn lets the request act for a client.
 func (v *visit) signedIn(client, actor string) {
+	client, actor = strings.Clone(client), strings.Clone(actor) // an event can keep them
 	v.Client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
 }
@@ -265,7 +266,7 @@ func (v *visit) gate(err error) {
 	if v.AsksToSignIn && v.Options.SignIn != nil {
 		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
 	}
-	v.Template, v.Title = "gate", "title"
+	v.Template, v.Title, v.ID = "gate", "title", "" // an identifier can be whatever a link says
 	v.write()
 }
 
