@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/auth"
@@ -18,9 +19,14 @@ import (
 
 // ownQueue is a queue of your own, with one notification of the client acme. An Outbox of
 // package deliver/outbox has these methods already.
-type ownQueue struct{ notification webhookcfg.Notification }
+type ownQueue struct {
+	mu           sync.Mutex
+	notification webhookcfg.Notification
+}
 
 func (q *ownQueue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	n := q.notification
 	if client == "acme" && (query.State == "" || query.State == n.State) && (query.Entity == "" || query.Entity == n.Entity) {
 		page.Notifications = append(page.Notifications, n)
@@ -29,25 +35,42 @@ func (q *ownQueue) Notifications(_ context.Context, client string, query webhook
 }
 
 func (q *ownQueue) Notification(_ context.Context, client, id string) (webhookcfg.Notification, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if client != "acme" || id != q.notification.ID {
 		return webhookcfg.Notification{}, webhookcfg.ErrNoNotification
 	}
 	return q.notification, nil
 }
 
-func (q *ownQueue) PlanSendAgain(_ context.Context, client string, _ webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
-	if client == "acme" && q.notification.State == "given_up" {
+func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if client == "acme" && q.selects(s) {
 		plan.Count = 1
 	}
 	return plan, nil
 }
 
 func (q *ownQueue) SendAgain(_ context.Context, client string, s webhookcfg.Selection) error {
-	if client != "acme" || s.ID != "" && s.ID != q.notification.ID {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case client == "acme" && q.selects(s):
+		q.notification.State = "waiting"
+	case s.ID != "":
 		return webhookcfg.ErrNoNotification
 	}
-	q.notification.State = "waiting"
 	return nil
+}
+
+// selects reports whether a selection has the notification.
+func (q *ownQueue) selects(s webhookcfg.Selection) bool {
+	n := q.notification
+	if s.ID != "" {
+		return s.ID == n.ID
+	}
+	return (s.Scope.IsAll() || s.Scope.Entity() == n.Entity) && n.State == "given_up" && !n.Made.Before(s.Since)
 }
 
 // With Notifications in the handler's options, people see what was sent and what came of it, and
@@ -58,7 +81,7 @@ func Example_notifications() {
 		log.Fatal(err)
 	}
 	made := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
-	queue := &ownQueue{webhookcfg.Notification{
+	queue := &ownQueue{notification: webhookcfg.Notification{
 		ID: "msg_1", Entity: "e1", State: "given_up", Reason: "unreachable", Made: made, Attempts: 1,
 		History: []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
 	}}

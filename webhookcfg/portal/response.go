@@ -23,6 +23,7 @@ func (v *visit) setHeader() {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Security-Policy", v.policy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	// With no-referrer, browsers send "Origin: null" with the page's own forms.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -17,7 +17,7 @@ func TestHeader(t *testing.T) {
 			cached = "private, max-age=300"
 		}
 		want := map[string]string{
-			"Cache-Control": cached, "Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": cached, "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		}
 		for field, value := range want {

@@ -42,7 +42,7 @@ func sample(t *testing.T, key deliver.Key, language string) string {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequest("GET", "/sample?show=1&lang="+language, nil))
+	pages.ServeHTTP(w, httptest.NewRequest("GET", "/?page=sample&show=1&lang="+language, nil))
 	found := samplePattern.FindStringSubmatch(w.Body.String())
 	if found == nil {
 		t.Fatalf("%d: no sample in %s", w.Code, w.Body)
