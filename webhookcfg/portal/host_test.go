@@ -233,7 +233,7 @@ func TestManyEqualCookies(t *testing.T) {
 	f.portal.Client = func(r *http.Request) (string, string, error) {
 		return "", "", errors.New("no tenant " + r.Header.Get("X-Tenant"))
 	}
-	r := httptest.NewRequest("GET", "/overview", nil)
+	r := httptest.NewRequest("GET", "/?page=overview", nil)
 	r.Header.Set("Cookie", strings.Repeat("a=xxxxxxxxxxxxxxxx;", 430))
 	r.Header.Set("X-Tenant", strings.Repeat("x", 8000))
 	f.new(t).ServeHTTP(httptest.NewRecorder(), r)
