@@ -5,7 +5,7 @@
 //	go run ./examples/server
 //
 // Its first line of output is the address that it listens on. If you don't give it
-// -credentials, it creates a client and prints curl commands that you can try. At /portal you
+// -credentials, it creates a client and prints curl commands that you can try. At /portal/ you
 // can sign in with the client's id and secret.
 //
 // With -store file:PATH, it writes a backup when examples/admin asks for one, through the
@@ -141,7 +141,7 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	return withSource(h.Before(mux)), usage, nil
 }
 
-const portalPath = "/portal"
+const portalPath = "/portal/"
 
 // limit limits failed sign-ins, but spares clients that have signed in.
 func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {

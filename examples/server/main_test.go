@@ -119,7 +119,7 @@ func TestCommands(t *testing.T) {
 // TestPortal: the page for people signs in with the credentials of a client.
 func TestPortal(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
-	resp, err := http.PostForm("http://"+s.address+"/portal?page=sign-in", url.Values{"username": {"acme"}, "password": {"s3cret"}, "then": {"overview"}})
+	resp, err := http.PostForm("http://"+s.address+"/portal/?page=sign-in", url.Values{"username": {"acme"}, "password": {"s3cret"}, "then": {"overview"}})
 	if err != nil {
 		t.Fatal(err)
 	}

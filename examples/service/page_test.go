@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 		}
 		return string(text)
 	}
-	if page := do(http.MethodGet, one+"/portal?page=overview", nil); !strings.Contains(page, `type="password"`) {
+	if page := do(http.MethodGet, one+"/portal/?page=overview", nil); !strings.Contains(page, `type="password"`) {
 		t.Errorf("signed out: %s", page)
 	}
 	id, secret, _ := strings.Cut(client, ":")
@@ -110,9 +110,9 @@ func TestPage(t *testing.T) {
 		secret string
 		want   bool
 	}{{"wrong", false}, {secret, true}} {
-		do(http.MethodPost, one+"/portal?page=sign-in", url.Values{"username": {id}, "password": {step.secret}, "then": {"overview"}})
+		do(http.MethodPost, one+"/portal/?page=sign-in", url.Values{"username": {id}, "password": {step.secret}, "then": {"overview"}})
 		for _, process := range []string{one, two} {
-			if page := do(http.MethodGet, process+"/portal?page=key", nil); strings.Contains(page, "whsec_") != step.want {
+			if page := do(http.MethodGet, process+"/portal/?page=key", nil); strings.Contains(page, "whsec_") != step.want {
 				t.Errorf("signed in with %s: %s", step.secret, page)
 			}
 		}
@@ -151,7 +151,7 @@ func TestGuessesBehindProxy(t *testing.T) {
 			return do(from, r)
 		}
 		for n := range 30 {
-			r := httptest.NewRequest(http.MethodPost, "/portal?page=sign-in", strings.NewReader(url.Values{"username": {"acme"}, "password": {"a-guess"}, "then": {"overview"}}.Encode()))
+			r := httptest.NewRequest(http.MethodPost, "/portal/?page=sign-in", strings.NewReader(url.Values{"username": {"acme"}, "password": {"a-guess"}, "then": {"overview"}}.Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			do(fmt.Sprint(strangers, n), r)
 			read(fmt.Sprint(strangers, n), "a-guess")

@@ -206,7 +206,7 @@ func (s *service) handler() (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/portal", page)
+	mux.Handle("/portal/", page)
 	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
 	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey(h)))
 	withSource, err := auth.WithSource(s.logger, s.cfg.proxies...)

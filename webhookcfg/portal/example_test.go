@@ -25,7 +25,7 @@ func Example() {
 		panic(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/portal", pages)
+	mux.Handle("/portal/", pages)
 	mux.Handle("/", handler)
 	fmt.Println(http.ListenAndServeTLS(":443", "cert.pem", "key.pem", handler.Before(mux)))
 }

@@ -3,7 +3,7 @@
 // no script.
 //
 //	pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{}})
-//	mux.Handle("/portal", pages)
+//	mux.Handle("/portal/", pages)
 //
 // Here, and in the example, people sign in with a client's id and secret. If your service has
 // sessions of its own, set [Options.Client] instead of [Options.SignIn].

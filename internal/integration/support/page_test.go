@@ -183,7 +183,7 @@ func (a *pageAccount) sees(reason string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	a.t.Cleanup(cancel)
 	a.ctx = ctx
-	a.run(network.Enable(), network.ClearBrowserCookies(), chromedp.Navigate(a.url+"/portal"))
+	a.run(network.Enable(), network.ClearBrowserCookies(), chromedp.Navigate(a.url+"/portal/"))
 	a.fill("username", client)
 	a.fill("password", a.secret)
 	a.click(button("Sign in"), "Signed in as")
@@ -206,7 +206,7 @@ func (a *pageAccount) sees(reason string) {
 		if time.Now().After(deadline) {
 			a.t.Fatalf("want %q in %s", want, page)
 		}
-		a.run(chromedp.Navigate(a.url + "/portal"))
+		a.run(chromedp.Navigate(a.url + "/portal/"))
 	}
 	a.shoot()
 }
