@@ -88,7 +88,7 @@ func ExampleSignIn() {
 	rand.Read(oldKey)
 	rand.Read(newKey)
 
-	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}, "then": {"overview"}}
+	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}}
 	r := httptest.NewRequest(http.MethodPost, "/?page=sign-in", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	page := httptest.NewRecorder()

@@ -204,11 +204,12 @@ func (v *visit) signedIn(client, actor string) {
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
 func (v *visit) signIn() error {
 	id, secret := v.Typed("username"), v.Typed("password")
-	then, ok := v.routes[v.Typed("then")]
+	page := cmp.Or(v.Typed("then"), "overview")
+	then, ok := v.routes[page]
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
 	}
-	v.Page, v.IsAgain = v.Typed("then"), v.form.Has("again")
+	v.Page, v.IsAgain = page, v.form.Has("again")
 	own := slices.Concat(credentials, then.kept(v.IsAgain))
 	for field := range v.form {
 		if !slices.Contains(own, field) {
