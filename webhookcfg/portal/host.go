@@ -40,7 +40,8 @@ func (v *visit) panicked(where string, value any) error {
 	if e, ok := value.(runtime.Error); ok {
 		text = "panic: " + e.Error()
 	}
-	v.log("portal: "+where+" panicked", func() []any { return []any{"error", text, "stack", string(debug.Stack())} })
+	// Also if the person has gone away, since a panic is always a defect.
+	v.logAt(slog.LevelError, "portal: "+where+" panicked", "client", v.Client, "error", text, "stack", string(debug.Stack()))
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 

@@ -301,6 +301,18 @@ func TestPersonLeaves(t *testing.T) {
 	}
 }
 
+// TestPanicAfterPersonLeft: a panic is logged even if the person has gone away.
+func TestPanicAfterPersonLeft(t *testing.T) {
+	f := newFixture(t).hosted()
+	records := f.record()
+	ctx, leave := context.WithCancel(t.Context())
+	f.portal.Client = func(*http.Request) (string, string, error) { leave(); panic("on purpose") }
+	f.new(t).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+	if !strings.Contains(records.String(), "portal: Options.Client panicked") {
+		t.Errorf("logged %s", records)
+	}
+}
+
 // TestHostFunctions: each function of a host is one of those that the tests let fail and hang.
 func TestHostFunctions(t *testing.T) {
 	for field := range reflect.TypeFor[portal.Options]().Fields() {
