@@ -39,6 +39,7 @@ type limiter struct {
 	receivers map[receiverKey]*receiver        // with attempts under way
 	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
 	tested    *ratelimit.Limiter[receiverKey]
+	testers   *ratelimit.Limiter[string] // clients
 }
 
 // newLimiter returns a limiter with the limits of complete options.
@@ -52,6 +53,7 @@ func newLimiter(o *Options) *limiter {
 		receivers: make(map[receiverKey]*receiver),
 		idle:      lru.NewShared[receiverKey, *receiver](maxIdle, client),
 		tested:    ratelimit.NewShared(1, testInterval, maxTested, client),
+		testers:   ratelimit.New[string](maxTests, time.Second, maxTested),
 	}
 }
 
@@ -102,7 +104,7 @@ func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*
 	end := r.end()
 	if isTest {
 		end = r.asked
-		if wait := l.tested.Wait(key, now); wait > 0 {
+		if wait := max(l.tested.Wait(key, now), l.testers.Wait(key.client, now)); wait > 0 {
 			return nil, deferred(ReasonBusy, wait, errTested)
 		}
 	}
@@ -116,6 +118,7 @@ func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*
 	}
 	if isTest {
 		l.tested.Take(key, now)
+		l.testers.Take(key.client, now)
 	}
 	l.idle.Remove(key)
 	l.clients[key.client], l.receivers[key] = c, r

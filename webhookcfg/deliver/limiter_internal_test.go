@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/go-webhookcfg/internal/ratelimit"
 )
 
 var (
@@ -292,6 +294,7 @@ func TestIsSharedFairly(t *testing.T) {
 // the tests of another client.
 func TestTestsAreSharedFairly(t *testing.T) {
 	l, now := limitTo(16, 4, time.Hour), time.Now()
+	l.testers = ratelimit.New[string](maxTested+2, time.Second, 2) // which would end this much earlier
 	test := func(client, hostport string) Result {
 		s, r := l.acquire(receiverKey{client, hostport}, time.Time{}, now, true)
 		if s != nil {

@@ -12,12 +12,15 @@ import (
 
 const (
 	// testInterval is the minimum time between two tests of a receiver by a client. The limiter
-	// remembers maxTested receivers that were tested.
+	// remembers maxTested receivers that were tested, and as many clients.
 	testInterval = 10 * time.Second
 	maxTested    = 10_000
+	// maxTests is how many tests a client can make at once. It can make one more each second, since
+	// it can give one server any number of names.
+	maxTests = 60
 )
 
-var errTested = errors.New("deliver: receiver was tested less than ten seconds ago")
+var errTested = errors.New("deliver: the receiver was tested less than ten seconds ago, or the client made too many tests")
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
 // webhook was stopped or its receiver is paused after failures. If the test succeeds and the
@@ -27,7 +30,7 @@ var errTested = errors.New("deliver: receiver was tested less than ten seconds a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
 //
 // A client can test one host and port every ten seconds, regardless of the number of its
-// webhooks there. Before that, until the end of a pause that the receiver asked for with
+// webhooks there, and make 60 tests at once and then one a second. Before that, until the end of a pause that the receiver asked for with
 // Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
 // Wait.
 //
@@ -70,6 +73,10 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 // than a delivery has, and there was no response, the error wraps an [*egress.UnreachableError]
 // with [egress.ReasonTimeout]. Any other error means that the test couldn't be made. You can use
 // it concurrently.
+//
+// The test goes to the webhook that the Resolver returns. If that is a Cache of package
+// store/cache, give the Store of the same Cache to the handler. Otherwise people who have just set a
+// URL see the new one on the page, but can test the previous one.
 func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string) (reason string, err error) {
 	return func(ctx context.Context, client, entity string) (reason string, err error) {
 		return testResult(s.Test(ctx, client, entity, testMessage(m)))

@@ -186,6 +186,32 @@ func TestTestDuringPause(t *testing.T) {
 	})
 }
 
+// TestTestsOfAClient: a client that knows many names of one server can't flood it with tests.
+func TestTestsOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &inbox{respond: func(int) string { return "200 OK\r\n" }}
+		s := newSender(t, configured(t, "http://example.com/base"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
+		hosts := 0
+		try := func(client string) deliver.Result {
+			hosts++
+			return s.Try(t.Context(), client, "e1", egress.NewURL(fmt.Sprintf("http://example.com:%d/", 8000+hosts)), message)
+		}
+		for range 60 {
+			check(t, "at first", try("acme"), deliver.Delivered, "")
+		}
+		more := try("acme")
+		check(t, "one more", more, deliver.Deferred, deliver.ReasonBusy)
+		if more.Wait != time.Second {
+			t.Errorf("the wait is %v", more.Wait)
+		}
+		check(t, "another client", try("other"), deliver.Delivered, "")
+		time.Sleep(time.Second)
+		check(t, "a second later", try("acme"), deliver.Delivered, "")
+		check(t, "at once after that", try("acme"), deliver.Deferred, deliver.ReasonBusy)
+		check(t, "a notification", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+	})
+}
+
 // TestTestsOfAReceiver: a client tests a host and port once in ten seconds, whichever of its
 // webhooks it names. Other clients and other hosts aren't concerned. A test that found no slot
 // doesn't count.
