@@ -341,8 +341,8 @@ func TestTroubleOnPages(t *testing.T) {
 	p := f.serve(t)
 	p.signIn()
 	const repair, next = "Repair it", `<a href="?page=overview&amp;after=e24">Next page</a>`
-	p.get("").expect(t, 200, "What is wrong", "No deliveries fail for the default and the webhooks on this page.", next, `!class="trouble"`, "!"+repair)
-	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="?page=entity&amp;id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="?page=overview">First page</a>`, "!No deliveries fail")
+	p.get("").expect(t, 200, "What is wrong", "No failing deliveries are known for the default and the webhooks on this page.", next, `!class="trouble"`, "!"+repair)
+	p.get("?after=e24").expect(t, 200, "What is wrong", `<a href="?page=entity&amp;id=e39">Repair it</a>`, "This is about the default and the webhooks on this page.", `<a href="?page=overview">First page</a>`, "!No failing deliveries")
 	p.get("?find=e3").expect(t, 200, "What is wrong", repair, "!on this page")
 	p.get("?find=e1").expect(t, 200, "!What is wrong")
 	for i := range 8 {
@@ -354,7 +354,7 @@ func TestTroubleOnPages(t *testing.T) {
 		t.Errorf("%d links", n)
 	}
 	err = errBroken
-	p.get("").expect(t, 200, "Not known right now", "!No deliveries fail", "!What is wrong")
+	p.get("").expect(t, 200, "Not known right now", "!No failing deliveries", "!What is wrong")
 	f.handler.DeliveryStatus = nil
 	p = f.serve(t)
 	p.signIn()

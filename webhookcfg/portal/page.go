@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,11 @@ func (v *visit) overview() error {
 		return err
 	}
 	if after == v.Find && after != "" { // List leaves out its argument itself
-		if hook, err := v.handler.Read(v.ctx, v.Client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
+		hook, err := v.handler.Read(v.ctx, v.Client, after)
+		if e, ok := errors.AsType[*webhookcfg.Error](err); err != nil && (!ok || e.Status >= http.StatusInternalServerError) {
+			return err // otherwise the start of an identifier isn't one
+		}
+		if err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
 			page.Overrides = slices.Concat([]webhookcfg.Override{{Entity: after, Webhook: hook}}, page.Overrides)
 		}
 	}

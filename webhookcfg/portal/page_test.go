@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestDeliveries(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		"none":    {webhookcfg.DeliveryStatus{}, nil, []string{"No deliveries yet", "!Last success"}},
+		"none":    {webhookcfg.DeliveryStatus{}, nil, []string{"No deliveries known", "!Last success"}},
 		"ok":      {webhookcfg.DeliveryStatus{State: "ok", LastSuccess: at}, nil, []string{"Delivered", "Last success: 2026-01-02 03:04 UTC", "Last failure: never"}},
 		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
 		"stopped": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
@@ -212,6 +213,38 @@ func TestLongIdentifier(t *testing.T) {
 	p.post("set", "id", id, "url", hookURL).expect(t, http.StatusOK, "The webhook is set.", ">"+id+"<", "<h2 id=\"base\">")
 	if got := f.resolved(t, id); got != "override "+hookURL {
 		t.Errorf("set %s", got)
+	}
+}
+
+// TestUnreadableEntity: if an entity can't be read, or isn't named, no page shows the default instead,
+// not even after a sign-in. There, what was typed is kept.
+func TestUnreadableEntity(t *testing.T) {
+	f, _, _ := complete(t)
+	var err error
+	f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, err }
+	p := f.serve(t)
+	isRefused := func(page shown) bool {
+		return page.status >= 400 && strings.Contains(page.text, `role="alert"`) && !strings.Contains(page.text, "test-all")
+	}
+	for _, err = range []error{nil, errBroken} {
+		for _, path := range []string{"set", "unset", "test", "try"} {
+			p.signIn()
+			for _, query := range []string{"", "?show=1", "?id=e77&show=1"} {
+				if got := p.get(path + query); !isRefused(got) {
+					t.Errorf("%s%s: %d %s", path, query, got.status, got.text)
+				}
+			}
+			p.post("sign-out")
+			fields := fieldsOf(path, "id", "e77", "url", otherURL)
+			page := p.signInAt(p.post(path, fields...), secret)
+			kept := page.hidden()
+			if !isRefused(page) || kept.Get("id") != "e77" || slices.Contains(fields, "url") && kept.Get("url") != otherURL {
+				t.Errorf("%s after a sign-in: %d %s", path, page.status, page.text)
+			}
+		}
+		if got := p.get("?find=e1"); err != nil && got.status != http.StatusServiceUnavailable || err == nil && got.status != http.StatusOK {
+			t.Errorf("%v: a search: %d %s", err, got.status, got.text)
+		}
 	}
 }
 

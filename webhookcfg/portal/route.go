@@ -38,15 +38,15 @@ func routes() map[string]route {
 		"key":      {get: page((*visit).key), query: []string{"id"}},
 		"sample":   {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
 		"set": {
-			get: page((*visit).entityForm), query: []string{"show", "id"},
+			get: page((*visit).entity), query: []string{"show", "id"},
 			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
 		},
 		"unset": {
-			get: page((*visit).entityForm), query: []string{"show", "id"},
+			get: page((*visit).entity), query: []string{"show", "id"},
 			post: change((*visit).unset, (*visit).entityForm), form: []string{"client", "again", "id"},
 		},
 		"test": {
-			get: page((*visit).entityForm), query: []string{"show", "id"},
+			get: page((*visit).entity), query: []string{"show", "id"},
 			post: change((*visit).test, (*visit).entityForm), form: []string{"client", "again", "id"},
 		},
 		"test-all": {
@@ -62,7 +62,7 @@ func routes() map[string]route {
 			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"},
 		},
 		"try": {
-			get: page((*visit).entityForm), query: []string{"show", "id"},
+			get: page((*visit).entity), query: []string{"show", "id"},
 			post: attempt((*visit).try, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
 		},
 		"try-all": {

@@ -104,7 +104,7 @@ var texts = map[string]string{
 	"state.ok":       "Delivered",
 	"state.failing":  "Failing",
 	"state.stopped":  "Stopped",
-	"state.none":     "No deliveries yet",
+	"state.none":     "No deliveries known",
 	"state.unknown":  "Not known right now",
 	"remedy.failing": "Check your server. We try again, with the next notification at the latest.",
 	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL.",
@@ -155,7 +155,7 @@ var texts = map[string]string{
 	"trouble.sent":  "Not delivered: %d (given up, dropped, or waiting for a further attempt).",
 	"trouble.rows":  "Others in the list below: %d.",
 	"trouble.page":  "This is about the default and the webhooks on this page.",
-	"trouble.none":  "No deliveries fail for the default and the webhooks on this page.",
+	"trouble.none":  "No failing deliveries are known for the default and the webhooks on this page.",
 	"trouble.more":  "Not delivered: at least %d (given up, dropped, or waiting for a further attempt).",
 
 	"again.title":      "Send again",
