@@ -130,15 +130,15 @@ func (v *visit) readForm(r route) error {
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
 		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
 	}
-	if v.r.PostForm != nil {
+	if v.sent.PostForm != nil {
 		v.log("portal: a middleware has read the form before: leave that to the portal", func() []any { return nil })
 		return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 	}
 	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
-	if v.r.ContentLength > v.Parent.BodyLimit {
+	if v.sent.ContentLength > v.Parent.BodyLimit {
 		return tooLarge // before a 100 response asks for the body
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.sent.Body, v.Parent.BodyLimit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge
 	} else if err != nil {

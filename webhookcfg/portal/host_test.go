@@ -313,6 +313,39 @@ func TestPanicAfterPersonLeft(t *testing.T) {
 	}
 }
 
+// TestHostGetsNoBody: a function of the host that asks for a field can't read a body without a limit,
+// or leave files of a form behind that nobody removes.
+func TestHostGetsNoBody(t *testing.T) {
+	const form = "--x\r\nContent-Disposition: form-data; name=\"tenant\"; filename=\"f\"\r\n\r\nbody\r\n--x--\r\n"
+	f := newFixture(t).hosted()
+	calls := make(map[string]bool)
+	check := func(function string, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := r.ParseMultipartForm(1); len(body) > 0 || r.ContentLength != 0 || r.MultipartForm != nil || r.FormValue("page") == "" {
+			t.Errorf("%s of %s: %d bytes, a length of %d, form %v (%v)", function, r.Method, len(body), r.ContentLength, r.MultipartForm, err)
+		}
+		calls[function+" of "+r.Method] = true
+	}
+	f.portal.Client = func(r *http.Request) (string, string, error) { check("Client", r); return acme, "ann", nil }
+	f.portal.Text = func(r *http.Request, _ string) string { check("Text", r); return "" }
+	f.portal.Layout = func(w http.ResponseWriter, r *http.Request, page portal.Page) {
+		check("Layout", r)
+		w.WriteHeader(page.Status)
+	}
+	p := f.serve(t)
+	for method, mediaType := range map[string]string{"GET": "multipart/form-data; boundary=x", "POST": "application/x-www-form-urlencoded", "PUT": "multipart/form-data; boundary=x"} {
+		r, err := http.NewRequest(method, p.base+"?page=set", strings.NewReader(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", mediaType)
+		p.do(r)
+	}
+	if len(calls) != 7 { // nobody asks whose page it is for a form that isn't one, or for a PUT
+		t.Errorf("called %v", calls)
+	}
+}
+
 // TestHostFunctions: each function of a host is one of those that the tests let fail and hang.
 func TestHostFunctions(t *testing.T) {
 	for field := range reflect.TypeFor[portal.Options]().Fields() {

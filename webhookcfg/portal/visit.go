@@ -14,7 +14,8 @@ import (
 type visit struct {
 	*portal
 	w     *response
-	r     *http.Request // its context leaves time for the host's layout and texts when ctx has ended
+	sent  *http.Request // as it arrived, with its body
+	r     *http.Request // for the host: without a body, and with time for its layout and texts when ctx has ended
 	ctx   context.Context
 	query url.Values
 	form  url.Values // of a POST
@@ -52,7 +53,10 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
 		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
 	}
-	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Page: "overview", Status: http.StatusOK, Title: "title"}
+	v := &visit{portal: p, w: &response{ResponseWriter: w}, sent: r, r: r.WithContext(ctx), ctx: ctx, Page: "overview", Status: http.StatusOK, Title: "title"}
+	// A host's function that asks for a field would read any body, without a limit, and leave the files
+	// of a multipart form behind, since net/http only removes those of its own request.
+	v.r.Body, v.r.ContentLength = http.NoBody, 0
 	v.setHeader()
 	return v
 }
