@@ -264,7 +264,7 @@ func (a *pageAccount) sendAllAgain() {
 	if !strings.Contains(a.text(), "Send all again") {
 		return // the new webhook has got them already
 	}
-	a.click(link("Send all again"), "Send them again")
+	a.click(link("Send all again"), "How far back:")
 	if strings.Contains(a.text(), "There is nothing to send again") {
 		return
 	}
