@@ -3,6 +3,7 @@ package portal_test
 import (
 	"crypto/rand"
 	"fmt"
+	"html/template"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,11 @@ import (
 
 // german has a few of the keys of [portal.Texts]. The others stay English.
 var german = map[string]string{"lang": "de", "title": "Webhooks von Acme"}
+
+var layout = template.Must(template.New("layout").Parse(`<!DOCTYPE html>
+<html lang="{{.Lang}}"><meta charset="utf-8"><title>{{.Title}}</title>
+<link rel="stylesheet" href="?page=style">
+<header>Acme</header>{{.Content}}`))
 
 // The comments say when you'd set each option.
 func ExampleOptions() {
@@ -46,6 +52,8 @@ func ExampleOptions() {
 		Layout: func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 			fmt.Println(page.Status, page.Lang, page.Title)
 			fmt.Println("may set all:", strings.Contains(string(page.Content), `href="?page=all"`))
+			w.WriteHeader(page.Status)
+			_ = layout.Execute(w, page) // an error means that the browser disconnected
 		},
 	})
 	if err != nil {
