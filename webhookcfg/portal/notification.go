@@ -156,20 +156,6 @@ func (v *visit) sendOneAgain() error {
 	return v.sendSelected(webhookcfg.Selection{ID: v.Typed("message")})
 }
 
-// orOverview shows a page, or the overview if that isn't possible.
-func (v *visit) orOverview(show func(*visit) error) error {
-	if err := show(v); err == nil || v.ctx.Err() != nil {
-		return err // there's no time for another page either
-	}
-	v.ID, v.Title = "", "title"
-	return v.overview()
-}
-
-// These show the pages from which a person sent a form.
-func (v *visit) notificationForm() error { return v.orOverview((*visit).notification) }
-func (v *visit) againForm() error        { return v.orOverview((*visit).againPage) }
-func (v *visit) againAllForm() error     { return v.orOverview((*visit).againAllPage) }
-
 // missing says in a person's words that there's no such notification.
 func missing(err error) error {
 	if errors.Is(err, webhookcfg.ErrNoNotification) {
@@ -215,13 +201,13 @@ func (v *visit) againPage() error {
 	if v.ID == "" {
 		return problem{status: http.StatusBadRequest, key: "error.no_id"}
 	}
-	return v.again(webhookcfg.Entity(v.ID))
+	return v.showPlan(webhookcfg.Entity(v.ID))
 }
 
 // againAllPage says what sending again would do, for all entities.
-func (v *visit) againAllPage() error { return v.again(webhookcfg.All()) }
+func (v *visit) againAllPage() error { return v.showPlan(webhookcfg.All()) }
 
-func (v *visit) again(scope webhookcfg.Scope) error {
+func (v *visit) showPlan(scope webhookcfg.Scope) error {
 	if v.Parent.Notifications == nil {
 		return notFound
 	}

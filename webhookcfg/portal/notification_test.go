@@ -361,6 +361,20 @@ func TestTroubleOnPages(t *testing.T) {
 	p.get("").expect(t, 200, "!What is wrong", "!on this page")
 }
 
+// TestSendAgainOfQueueThatFails: if the queue fails, the person can send the same form again, and none
+// for all.
+func TestSendAgainOfQueueThatFails(t *testing.T) {
+	f, q := withQueue(t)
+	q.err = errBroken
+	p := f.serve(t)
+	p.signIn()
+	page := p.post("again", "id", "e1", "since", "hour")
+	page.expect(t, http.StatusServiceUnavailable, `role="alert"`, `action="?page=again"`, "!again-all")
+	if form := page.hidden(); form.Get("id") != "e1" || form.Get("since") != "hour" {
+		t.Errorf("the form is %v", form)
+	}
+}
+
 // TestSendAgainAsFromGo: for the same client and selection, the page and [Handler.SendAgain] send
 // the same again, or neither sends anything.
 func TestSendAgainAsFromGo(t *testing.T) {

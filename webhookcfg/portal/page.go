@@ -82,8 +82,15 @@ func (v *visit) entity() error {
 	return nil
 }
 
-// entityForm shows the form again that a person sent for an entity.
-func (v *visit) entityForm() error { return v.orOverview((*visit).entity) }
+// setForm shows the form again with which a person sets the webhook of an entity. The overview has
+// one, too, so it also gets those with an identifier that isn't one.
+func (v *visit) setForm() error {
+	if err := v.entity(); err == nil || v.ctx.Err() != nil {
+		return err // there's no time for another page either
+	}
+	v.ID = ""
+	return v.overview()
+}
 
 // all shows the base, and how many overrides a change of all would drop.
 func (v *visit) all() error {

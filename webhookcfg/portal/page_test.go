@@ -234,8 +234,14 @@ func TestUnreadableEntity(t *testing.T) {
 					t.Errorf("%s%s: %d %s", path, query, got.status, got.text)
 				}
 			}
-			p.post("sign-out")
 			fields := fieldsOf(path, "id", "e77", "url", otherURL)
+			if path == "unset" || path == "test" {
+				page := p.post(path, fields...)
+				if !isRefused(page) || page.hidden().Get("id") != "e77" || !strings.Contains(page.text, `action="?page=`+path+`"`) {
+					t.Errorf("a form of %s: %d %s", path, page.status, page.text)
+				}
+			}
+			p.post("sign-out")
 			page := p.signInAt(p.post(path, fields...), secret)
 			kept := page.hidden()
 			if !isRefused(page) || kept.Get("id") != "e77" || slices.Contains(fields, "url") && kept.Get("url") != otherURL {

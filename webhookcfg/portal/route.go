@@ -39,15 +39,15 @@ func routes() map[string]route {
 		"sample":   {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
 		"set": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).set, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
+			post: change((*visit).set, (*visit).setForm), form: []string{"client", "again", "id", "url"},
 		},
 		"unset": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).unset, (*visit).entityForm), form: []string{"client", "again", "id"},
+			post: change((*visit).unset, (*visit).entity), form: []string{"client", "again", "id"},
 		},
 		"test": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).test, (*visit).entityForm), form: []string{"client", "again", "id"},
+			post: change((*visit).test, (*visit).entity), form: []string{"client", "again", "id"},
 		},
 		"test-all": {
 			get: page((*visit).all), query: []string{"show"},
@@ -63,7 +63,7 @@ func routes() map[string]route {
 		},
 		"try": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: attempt((*visit).try, (*visit).entityForm), form: []string{"client", "again", "id", "url"},
+			post: attempt((*visit).try, (*visit).setForm), form: []string{"client", "again", "id", "url"},
 		},
 		"try-all": {
 			get: page((*visit).all), query: []string{"show"},
@@ -73,15 +73,15 @@ func routes() map[string]route {
 		"notification":  {get: page((*visit).notification), query: []string{"message"}},
 		"send-again": {
 			get: page((*visit).notification), query: []string{"message"},
-			post: change((*visit).sendOneAgain, (*visit).notificationForm), form: []string{"client", "again", "message"},
+			post: change((*visit).sendOneAgain, (*visit).notification), form: []string{"client", "again", "message"},
 		},
 		"again": {
 			get: page((*visit).againPage), query: []string{"id", "since"},
-			post: change((*visit).sendAgain, (*visit).againForm), form: []string{"client", "again", "id", "since"},
+			post: change((*visit).sendAgain, (*visit).againPage), form: []string{"client", "again", "id", "since"},
 		},
 		"again-all": {
 			get: page((*visit).againAllPage), query: []string{"since"},
-			post: change((*visit).sendAllAgain, (*visit).againAllForm), form: []string{"client", "again", "since"},
+			post: change((*visit).sendAllAgain, (*visit).againAllPage), form: []string{"client", "again", "since"},
 		},
 		"sign-in":  {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: credentials},
 		"sign-out": {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
@@ -128,8 +128,7 @@ func change(make, form func(*visit) error) func(*visit) error {
 		if err != nil {
 			e, ok := errors.AsType[*webhookcfg.Error](err)
 			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Page != "test" && v.Page != "test-all"
-			v.fail(err)
-			return page(form)(v)
+			return v.again(err, form)
 		}
 		address := v.changed()
 		v.leaveNotice(v.Page, address)
@@ -145,12 +144,21 @@ func attempt(make, form func(*visit) error) func(*visit) error {
 			err = make(v)
 		}
 		if err != nil {
-			v.fail(err)
-		} else {
-			v.Done = "done." + v.Page
+			return v.again(err, form)
 		}
+		v.Done = "done." + v.Page
 		return page(form)(v)
 	}
+}
+
+// again shows a form again, with the reason. If its page can't be shown, the person gets only the
+// reason and the form, and no page with other forms that look alike.
+func (v *visit) again(reason error, form func(*visit) error) error {
+	v.fail(reason)
+	if page(form)(v) != nil {
+		return reason
+	}
+	return nil
 }
 
 // ServeHTTP implements [http.Handler].
