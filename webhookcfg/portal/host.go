@@ -15,14 +15,20 @@ import (
 )
 
 // host calls a function of the host, which can quote the URL. If the function fails or
-// panics, the log gets the reason without secrets, and the person a sentence.
+// panics, the log gets the reason without secrets, and the person a sentence. The log also names a
+// function that takes the rest of the time, since those without an error can't say so.
 func (v *visit) host(function string, url egress.URL, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = v.panicked(function, value)
 		}
 	}()
-	if err := call(); err != nil {
+	isLate := v.r.Context().Err() != nil
+	err = call()
+	if !isLate && errors.Is(v.r.Context().Err(), context.DeadlineExceeded) {
+		v.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", v.Client)
+	}
+	if err != nil {
 		v.log("portal: "+function+" failed", func() []any { return []any{"error", v.redacted(err.Error(), url)} })
 		return unavailable
 	}

@@ -489,11 +489,15 @@ func TestSlowTexts(t *testing.T) {
 	f := newFixture(t)
 	synctest.Test(t, func(t *testing.T) {
 		f.handler.Timeout = time.Second
+		records := f.record()
 		f.portal.Text = func(*http.Request, string) string { time.Sleep(time.Second * 2 / 3); return "" }
 		h, start := f.new(t), time.Now()
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/?page=all", nil))
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("the page took %v", took)
+		}
+		if strings.Count(records.String(), "portal: Options.Text took the rest of the time") != 1 {
+			t.Errorf("logged %s", records)
 		}
 	})
 }
