@@ -3,6 +3,7 @@ package portal_test
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/store"
@@ -27,5 +28,9 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/portal/", pages)
 	mux.Handle("/", handler)
-	fmt.Println(http.ListenAndServeTLS(":443", "cert.pem", "key.pem", handler.Before(mux)))
+	server := &http.Server{
+		Addr: ":443", Handler: handler.Before(mux),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+	}
+	fmt.Println(server.ListenAndServeTLS("cert.pem", "key.pem"))
 }

@@ -45,7 +45,7 @@ func (v *visit) overview() error {
 	if after == v.Find && after != "" { // List leaves out its argument itself
 		hook, err := v.handler.Read(v.ctx, v.Client, after)
 		if e, ok := errors.AsType[*webhookcfg.Error](err); err != nil && (!ok || e.Status >= http.StatusInternalServerError) {
-			return err // otherwise the start of an identifier isn't one
+			return err // the others only mean that the start of an identifier isn't one itself
 		}
 		if err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
 			page.Overrides = slices.Concat([]webhookcfg.Override{{Entity: after, Webhook: hook}}, page.Overrides)
