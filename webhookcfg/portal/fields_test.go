@@ -204,8 +204,8 @@ func TestAddressesAfterSignIn(t *testing.T) {
 	p := f.serve(t)
 	p.get("")
 	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
-	p.post("sign-in", "username", acme, "password", secret, "then", "set", "again", "1", "id", "e1", "url", otherURL).expect(t, http.StatusOK, `href="?page=set&amp;id=e1&amp;show=1"`)
-	p.get("set?id=e1&show=1").expect(t, http.StatusOK, hooktest.URL(1).Reveal(), `href="?page=set&amp;id=e1"`)
+	p.post("sign-in", "username", acme, "password", secret, "then", "set", "again", "1", "id", "e1", "url", otherURL).expect(t, http.StatusOK, `href="?page=entity&amp;id=e1&amp;show=1"`)
+	p.get("set?id=e1&show=1").expect(t, http.StatusOK, hooktest.URL(1).Reveal(), `href="?page=entity&amp;id=e1"`)
 }
 
 // TestLinksOfForms: whichever page a form gets that fails, its links are addresses of pages.

@@ -28,7 +28,7 @@ type visit struct {
 	IsUnsure bool
 
 	Status                int
-	Template, Title       string
+	Template, Title       string // a template that links to its own page has the name of that
 	Client, Person        string // for whom and who is signed in
 	AsksToSignIn          bool
 	Done, Problem, Detail string
@@ -59,15 +59,6 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	v.r.Body, v.r.ContentLength = http.NoBody, 0
 	v.setHeader()
 	return v
-}
-
-// ListPage returns the name of the page that shows the list. After a sign-in, or if a form gets the
-// overview, the browser is at another one.
-func (v *visit) ListPage() string {
-	if v.Template == "overview" {
-		return "overview"
-	}
-	return v.Page
 }
 
 // pageAddress returns the address of a page. All addresses have only a query, so the browser looks
