@@ -38,19 +38,23 @@ func TestRepair(t *testing.T) {
 		t.Fatalf("before the test: %q, %q", first, second)
 	}
 	receiver.Recover()
+	hook, err := s.webhooks.Store().Resolve(t.Context(), "acme", "e1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	test := s.sender.Tester(testMessage)
-	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
+	if reason, err := test(t.Context(), "acme", "", hook); reason != "" || err != nil {
 		t.Errorf("test of the base: %q, %v", reason, err)
 	}
 	if reason := send(); reason != "" {
 		t.Errorf("after the test: %q", reason)
 	}
-	_, err := test(t.Context(), "acme", "e1")
+	_, err = test(t.Context(), "acme", "e1", hook)
 	var soon interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &soon) || soon.RetryAfter() <= 0 || soon.RetryAfter() > 10*time.Second {
 		t.Errorf("a second test: %v", err)
 	}
-	if _, err := test(t.Context(), "nobody", "e1"); err == nil {
+	if _, err := test(t.Context(), "nobody", "e1", webhookcfg.Webhook{}); err == nil {
 		t.Error("tested nothing")
 	}
 	if text := log.String(); strings.Count(text, "after=stopped") != 1 || strings.Count(text, "after=ok") != 1 {
@@ -66,7 +70,7 @@ func TestRepairFails(t *testing.T) {
 	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL()))); err != nil {
 		t.Fatal(err)
 	}
-	if reason, err := s.sender.Tester(testMessage)(t.Context(), "acme", "e1"); reason != "status" || err != nil {
+	if reason, err := s.sender.Tester(testMessage)(t.Context(), "acme", "e1", webhookcfg.Webhook{URL: egress.NewURL(receiver.URL())}); reason != "status" || err != nil {
 		t.Errorf("%q, %v", reason, err)
 	}
 }

@@ -74,12 +74,13 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 // with [egress.ReasonTimeout]. Any other error means that the test couldn't be made. You can use
 // it concurrently.
 //
-// The test goes to the webhook that the Resolver returns. If that is a Cache of package
-// store/cache, give the Store of the same Cache to the handler. Otherwise people who have just set a
-// URL see the new one on the page, but can test the previous one.
-func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string) (reason string, err error) {
-	return func(ctx context.Context, client, entity string) (reason string, err error) {
-		return testResult(s.Test(ctx, client, entity, testMessage(m)))
+// The page passes the webhook that it shows, and the test goes there, whatever the Resolver of s still
+// returns.
+func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error) {
+	return func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error) {
+		tester := *s
+		tester.webhooks = only(hook)
+		return testResult(tester.Test(ctx, client, entity, testMessage(m)))
 	}
 }
 

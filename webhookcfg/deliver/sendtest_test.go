@@ -338,22 +338,26 @@ func TestTestOfNothing(t *testing.T) {
 	}
 }
 
-// TestTester: the outcome of a test in the words of the page.
+// TestTester: the outcome of a test in the words of the page. The test goes to the webhook of the
+// page, although the Resolver still returns the previous one.
 func TestTester(t *testing.T) {
 	key := deliver.GenerateKey()
 	receiver := delivertest.NewReceiver(t, keyring{key}, deliver.Recipient{Client: "acme"})
-	st := configured(t, receiver.URL())
+	previous := delivertest.NewReceiver(t, keyring{key}, deliver.Recipient{Client: "acme"})
+	previous.Fail(http.StatusTeapot)
+	st := configured(t, previous.URL())
+	hook := webhookcfg.Webhook{URL: egress.NewURL(receiver.URL()), Source: webhookcfg.SourceBase, Since: time.Now()}
 	test := newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
-	if reason, err := test(t.Context(), "acme", ""); reason != "" || err != nil {
+	if reason, err := test(t.Context(), "acme", "", hook); reason != "" || err != nil {
 		t.Errorf("accepted: got %q, %v", reason, err)
 	}
 	var waiter interface{ RetryAfter() time.Duration }
-	if reason, err := test(t.Context(), "acme", "e1"); reason != "" || !errors.As(err, &waiter) || waiter.RetryAfter() < time.Second || waiter.RetryAfter() > 10*time.Second {
+	if reason, err := test(t.Context(), "acme", "e1", hook); reason != "" || !errors.As(err, &waiter) || waiter.RetryAfter() < time.Second || waiter.RetryAfter() > 10*time.Second {
 		t.Errorf("a moment later: got %q, %v", reason, err)
 	}
 	receiver.Fail(http.StatusGone)
 	test = newSender(t, st, keyring{key}, nil).Tester(deliver.Message{Body: []byte(`{"type":"test"}`)})
-	if reason, err := test(t.Context(), "acme", "e1"); reason != "gone" || err != nil {
+	if reason, err := test(t.Context(), "acme", "e1", hook); reason != "gone" || err != nil {
 		t.Errorf("gone: got %q, %v", reason, err)
 	}
 	got := receiver.Received()
@@ -363,12 +367,19 @@ func TestTester(t *testing.T) {
 	if attempts := receiver.Attempts(); len(attempts) != 2 || attempts[0].Message.ID == attempts[1].Message.ID {
 		t.Errorf("two tests have the same ID, or there are not two: %v", attempts)
 	}
-	for name, test := range map[string]func(context.Context, string, string) (string, error){
-		"no webhook":     newSender(t, store.NewMemory(), keyring{key}, nil).Tester(deliver.Message{}),
-		"no key":         newSender(t, configured(t, receiver.URL()), keyring{}, nil).Tester(deliver.Message{}),
-		"broken message": newSender(t, configured(t, receiver.URL()), keyring{key}, nil).Tester(deliver.Message{ContentType: "?"}),
+	if n := len(previous.Attempts()); n != 0 {
+		t.Errorf("%d tests of the previous webhook", n)
+	}
+	for name, tt := range map[string]struct {
+		keys    keyring
+		message deliver.Message
+		hook    webhookcfg.Webhook
+	}{
+		"no webhook":     {keyring{key}, deliver.Message{}, webhookcfg.Webhook{}},
+		"no key":         {nil, deliver.Message{}, hook},
+		"broken message": {keyring{key}, deliver.Message{ContentType: "?"}, hook},
 	} {
-		reason, err := test(t.Context(), "acme", "e1")
+		reason, err := newSender(t, st, tt.keys, nil).Tester(tt.message)(t.Context(), "acme", "e1", tt.hook)
 		if reason != "" || err == nil || errors.As(err, &waiter) {
 			t.Errorf("%s: got %q, %v", name, reason, err)
 		} else if isNone := strings.Contains(err.Error(), "no webhook to test"); isNone != (name == "no webhook") {
@@ -463,23 +474,20 @@ func TestTestCutShort(t *testing.T) {
 		time.AfterFunc(limit/2, cancel)
 		return ctx, cancel
 	}
-	send := func(s *deliver.Sender) func(context.Context) (string, error) {
-		return func(ctx context.Context) (string, error) {
-			r := s.Send(ctx, "acme", "e1", message)
-			return r.Reason.Public(), r.Err
-		}
+	type call func(context.Context, *deliver.Sender, webhookcfg.Webhook) (string, error)
+	var send call = func(ctx context.Context, s *deliver.Sender, _ webhookcfg.Webhook) (string, error) {
+		r := s.Send(ctx, "acme", "e1", message)
+		return r.Reason.Public(), r.Err
 	}
-	test := func(s *deliver.Sender) func(context.Context) (string, error) {
-		return func(ctx context.Context) (string, error) { return s.Tester(deliver.Message{})(ctx, "acme", "") }
+	var test call = func(ctx context.Context, s *deliver.Sender, hook webhookcfg.Webhook) (string, error) {
+		return s.Tester(deliver.Message{})(ctx, "acme", "", hook)
 	}
-	try := func(s *deliver.Sender) func(context.Context) (string, error) {
-		return func(ctx context.Context) (string, error) {
-			return s.Trier(deliver.Message{})(ctx, "acme", "", egress.NewURL("http://example.com/new"))
-		}
+	var try call = func(ctx context.Context, s *deliver.Sender, _ webhookcfg.Webhook) (string, error) {
+		return s.Trier(deliver.Message{})(ctx, "acme", "", egress.NewURL("http://example.com/new"))
 	}
 	for _, tt := range []struct {
 		name    string
-		call    func(*deliver.Sender) func(context.Context) (string, error)
+		call    call
 		start   func(t *testing.T) (context.Context, context.CancelFunc)
 		takes   time.Duration
 		reason  string
@@ -513,11 +521,11 @@ func TestTestCutShort(t *testing.T) {
 				setNow(t, st, webhookcfg.All(), "http://example.com/")
 				s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
 				check(t, "a delivery", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+				hook, err := st.Resolve(t.Context(), "acme", "e1")
+				if err != nil {
+					t.Fatal(err)
+				}
 				status := func() webhookcfg.DeliveryStatus {
-					hook, err := st.Resolve(t.Context(), "acme", "e1")
-					if err != nil {
-						t.Fatal(err)
-					}
 					status, err := health.Status(t.Context(), "acme", "", hook)
 					if err != nil {
 						t.Fatal(err)
@@ -528,7 +536,7 @@ func TestTestCutShort(t *testing.T) {
 				in.takes = tt.takes
 				for range 6 { // five failures in a row pause a receiver
 					ctx, cancel := tt.start(t)
-					reason, err := tt.call(s)(ctx)
+					reason, err := tt.call(ctx, s, hook)
 					cancel()
 					if tt.reason != "" {
 						if reason != tt.reason {

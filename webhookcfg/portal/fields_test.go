@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
@@ -215,7 +216,7 @@ func TestLinksOfForms(t *testing.T) {
 		hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprint("e", i), i+1))
 	}
 	q.err = errBroken
-	f.portal.Test = func(context.Context, string, string) (string, error) { return "", errBroken }
+	f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
 	p := f.serve(t)
 	p.signIn()
 	seen := make(map[string]bool)

@@ -54,7 +54,10 @@ func complete(t *testing.T) (f *fixture, q *queue, tests *atomic.Int64) {
 	f, q = withQueue(t)
 	q.plan.Count = 3
 	tests = new(atomic.Int64)
-	f.portal.Test = func(context.Context, string, string) (string, error) { tests.Add(1); return "", nil }
+	f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) {
+		tests.Add(1)
+		return "", nil
+	}
 	f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { tests.Add(1); return "", nil }
 	f.portal.SigningKey = func(_ context.Context, client, entity string, _ webhookcfg.Webhook) (string, error) {
 		return "whsec_" + client + "/" + entity, nil

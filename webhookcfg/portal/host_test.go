@@ -83,7 +83,7 @@ var hostFunctions = []hostFunction{
 		f.portal.Client = func(r *http.Request) (string, string, error) { return "", "", fail(r.Context()) }
 	}, 500, 503, "Send it again"},
 	{"Options.Test", "test", func(f *fixture, fail func(ctx context.Context) error) {
-		f.portal.Test = func(ctx context.Context, _, _ string) (string, error) { return "", fail(ctx) }
+		f.portal.Test = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return "", fail(ctx) }
 	}, 500, 503, "Send a test"},
 	{"Options.Try", "try", func(f *fixture, fail func(ctx context.Context) error) {
 		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return "", fail(ctx) }
@@ -568,7 +568,7 @@ func TestHostReturnsNonsense(t *testing.T) {
 	f := newFixture(t)
 	records := f.record()
 	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", nil }
-	f.portal.Test = func(context.Context, string, string) (string, error) { return "sleepy", nil }
+	f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "sleepy", nil }
 	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
 	p := f.serve(t)
 	p.signIn()

@@ -86,7 +86,8 @@ type Options struct {
 	OneOnly bool
 
 	// Test sends a test notification to the webhook in effect for an entity, or for the base
-	// if entity is "". If it's nil, people can't send tests.
+	// if entity is "". Send it to the webhook that you get, which is the one that the handler
+	// knows now. If Test is nil, people can't send tests.
 	//
 	// Use Tester of a Sender of package deliver. A test that succeeds lets stopped deliveries
 	// resume, and the page says so.
@@ -98,7 +99,7 @@ type Options struct {
 	// deliveries wait longer, don't count the end of ctx as a failure: return an error that wraps
 	// an [egress.UnreachableError] with [egress.ReasonTimeout], and the page says so. Any other
 	// error gives 503, and is logged. It's only called if a webhook is in effect.
-	Test func(ctx context.Context, client, entity string) (reason string, err error)
+	Test func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error)
 
 	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
 	// can try a URL before they set it. The portal has called [webhookcfg.Handler.Check] before,

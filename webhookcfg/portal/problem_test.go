@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{"tell whether the change was made", "!nothing was changed", `action="?page=all"`, kept, `name="confirm" value="all"`}},
 		{"store down for a test", func(f *fixture) {
 			f.store = brokenStore{f.store}
-			f.portal.Test = func(context.Context, string, string) (string, error) { return "", nil }
+			f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", nil }
 		}, "test-all", nil, 503, []string{"do this right now", "!tell whether"}},
 		{"defect", func(f *fixture) {
 			f.handler.EntityExists = func(_ context.Context, _, _ string) (bool, error) { panic("on purpose") }

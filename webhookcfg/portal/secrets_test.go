@@ -121,7 +121,7 @@ func TestSecretInEveryField(t *testing.T) {
 				}
 				records := f.record()
 				f.handler.OmitPresentedID = true
-				f.portal.Test = func(context.Context, string, string) (string, error) { return "", errBroken }
+				f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
 				f.portal.Try = func(_ context.Context, _, _ string, target egress.URL) (string, error) {
 					return "", errors.New(target.Reveal())
 				}

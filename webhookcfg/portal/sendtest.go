@@ -35,7 +35,7 @@ func (v *visit) testFor(scope webhookcfg.Scope) error {
 		return problem{status: http.StatusConflict, key: "error.no_webhook"}
 	}
 	return v.hostTest("Options.Test", hook.URL, func(ctx context.Context) (string, error) {
-		return v.Options.Test(ctx, v.Client, scope.Entity())
+		return v.Options.Test(ctx, v.Client, scope.Entity(), hook)
 	})
 }
 

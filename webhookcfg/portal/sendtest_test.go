@@ -44,8 +44,8 @@ func TestTest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			var tested []string
-			f.portal.Test = func(_ context.Context, client, entity string) (string, error) {
-				tested = append(tested, client+" "+entity)
+			f.portal.Test = func(_ context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
+				tested = append(tested, fmt.Sprintf("%s %q %s %v", client, entity, hook.URL.Reveal(), hook.Since.Equal(hooktest.SetAll("", 1).Time)))
 				return tt.reason, tt.err
 			}
 			f.handler.EntityExists = func(_ context.Context, _, entity string) (bool, error) { return entity != "foreign", nil }
@@ -63,7 +63,7 @@ func TestTest(t *testing.T) {
 				page.expect(t, tt.status, tt.want)
 			}
 			p.post("test", "id", "foreign").expect(t, http.StatusNotFound, "There is no entity with this ID")
-			if diff := cmp.Diff([]string{"acme e1", "acme "}, tested); diff != "" {
+			if diff := cmp.Diff([]string{`acme "e1" ` + hooktest.URL(2).Reveal() + " false", `acme "" ` + hooktest.URL(1).Reveal() + " true"}, tested); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -138,7 +138,7 @@ func TestReceiverHangs(t *testing.T) {
 		records := f.record()
 		f.handler.Timeout = 2 * time.Second
 		hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "unreachable", nil }
-		f.portal.Test = func(ctx context.Context, _, _ string) (string, error) { return hangs(ctx) }
+		f.portal.Test = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return hangs(ctx) }
 		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return hangs(ctx) }
 		p := f.serve(t)
 		p.signIn()

@@ -145,7 +145,7 @@ func populated(t *testing.T) *fixture {
 		}
 		return webhookcfg.DeliveryStatus{State: "ok", LastSuccess: last}, nil
 	}
-	f.portal.Test = func(context.Context, string, string) (string, error) { return "status", nil }
+	f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "status", nil }
 	f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { return "", nil }
 	f.handler.Notifications, f.handler.NotificationBodies = queue{}, true
 	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) {

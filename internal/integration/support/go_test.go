@@ -23,7 +23,7 @@ type goAccount struct {
 	t       *testing.T
 	handler *webhookcfg.Handler
 	try     func(ctx context.Context, client, entity string, target egress.URL) (string, error)
-	tester  func(ctx context.Context, client, entity string) (string, error)
+	tester  func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 	signing string
 	db      *sql.DB
 	box     *outbox.Outbox
@@ -147,7 +147,11 @@ func (a *goAccount) accepted(reason string, err error) {
 
 func (a *goAccount) test() {
 	a.t.Helper()
-	a.accepted(a.tester(a.t.Context(), client, ""))
+	page, err := a.handler.List(a.t.Context(), client, "", 1)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.accepted(a.tester(a.t.Context(), client, "", page.Base))
 }
 
 func (a *goAccount) setAll(url string) {
