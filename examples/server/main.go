@@ -119,7 +119,7 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &webhookcfg.Options{Reads: true, Logger: logger}
+	o := &webhookcfg.Options{Reads: true, Logger: logger, OmitPresentedID: true}
 	if cfg.dev {
 		o.Policy, o.ProbeMode = egress.Development(), webhookcfg.ProbeOff
 	}

@@ -155,9 +155,7 @@ func TestGuessesBehindProxy(t *testing.T) {
 			return do(from, r)
 		}
 		for n := range 30 {
-			r := httptest.NewRequest(http.MethodPost, "/portal/?page=sign-in", strings.NewReader(url.Values{"username": {"acme"}, "password": {"a-guess"}, "then": {"overview"}}.Encode()))
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			do(fmt.Sprint(strangers, n), r)
+			do(fmt.Sprint(strangers, n), signIn("acme", "a-guess"))
 			read(fmt.Sprint(strangers, n), "a-guess")
 		}
 		_, secret, _ := strings.Cut(client, ":")
@@ -167,5 +165,29 @@ func TestGuessesBehindProxy(t *testing.T) {
 		if got := strings.Count(log.String(), "X-Forwarded-For"); got != tt.warned {
 			t.Errorf("%q: %d warnings, want %d", tt.args, got, tt.warned)
 		}
+	}
+}
+
+// signIn returns the request of somebody who signs in on the page.
+func signIn(id, secret string) *http.Request {
+	form := url.Values{"username": {id}, "password": {secret}, "then": {"overview"}}
+	r := httptest.NewRequest(http.MethodPost, "/portal/?page=sign-in", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+// TestSwappedFields: the secret isn't in the log if somebody types it into the field for the id.
+func TestSwappedFields(t *testing.T) {
+	var log bytes.Buffer
+	s := idle(t, []string{"-store", newStore(t)})
+	s.logger = newLogger(&log)
+	h, err := s.handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, secret, _ := strings.Cut(client, ":")
+	h.ServeHTTP(httptest.NewRecorder(), signIn(secret, id))
+	if text := log.String(); !strings.Contains(text, "sign_in") || strings.Contains(text, secret) {
+		t.Errorf("log: %s", text)
 	}
 }

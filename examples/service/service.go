@@ -189,14 +189,15 @@ func (s *service) handler() (http.Handler, error) {
 	}
 	// It uses the copy, so this process's next attempt already sees a new webhook.
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
-		Reads:          true,
-		EntityExists:   s.exists,
-		Policy:         s.cfg.delivery.Policy,
-		ProbeMode:      webhookcfg.ProbeWarn,
-		DeliveryStatus: s.health.Status,
-		Notifications:  s.queue,
-		OnEvent:        s.onEvent,
-		Logger:         s.logger,
+		Reads:           true,
+		EntityExists:    s.exists,
+		Policy:          s.cfg.delivery.Policy,
+		ProbeMode:       webhookcfg.ProbeWarn,
+		DeliveryStatus:  s.health.Status,
+		Notifications:   s.queue,
+		OnEvent:         s.onEvent,
+		Logger:          s.logger,
+		OmitPresentedID: true,
 	})
 	if err != nil {
 		return nil, err

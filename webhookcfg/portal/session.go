@@ -29,6 +29,9 @@ import (
 // sign-ins, put the Cache of package auth around it. Then a session also goes on while somebody
 // at the same address guesses secrets.
 //
+// People can type the secret into the field for the id. Set
+// [webhookcfg.Options.OmitPresentedID], so that no event shows it.
+//
 // A cookie is valid until the browser closes, and for at most 8 hours. Until those are over,
 // or you rotate the secret, a stolen cookie is as good as the secret. Don't log cookies.
 type SignIn struct {
