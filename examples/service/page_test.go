@@ -176,8 +176,8 @@ func signIn(id, secret string) *http.Request {
 	return r
 }
 
-// TestSwappedFields: the secret isn't in the log if somebody types it into the field for the id.
-func TestSwappedFields(t *testing.T) {
+// TestSecretInWrongField: the secret isn't in the log if somebody types it into the field for the id.
+func TestSecretInWrongField(t *testing.T) {
 	var log bytes.Buffer
 	s := idle(t, []string{"-store", newStore(t)})
 	s.logger = newLogger(&log)
@@ -185,8 +185,8 @@ func TestSwappedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, secret, _ := strings.Cut(client, ":")
-	h.ServeHTTP(httptest.NewRecorder(), signIn(secret, id))
+	_, secret, _ := strings.Cut(client, ":")
+	h.ServeHTTP(httptest.NewRecorder(), signIn(secret, "another one"))
 	if text := log.String(); !strings.Contains(text, "sign_in") || strings.Contains(text, secret) {
 		t.Errorf("log: %s", text)
 	}
