@@ -141,7 +141,8 @@ func (v *visit) enter() error {
 		return askToSignIn{v.noSession()}
 	}
 	err := v.verify(id, secret)
-	if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
+	// An error that asks to wait can wrap ErrInvalidCredentials too, and the secret may be right.
+	if e, ok := errors.AsType[*webhookcfg.Error](err); ok && e.Code == "invalid_client" {
 		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
 		return askToSignIn{problem{status: http.StatusForbidden, key: "session.revoked"}}
 	}

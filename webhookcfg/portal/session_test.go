@@ -220,7 +220,8 @@ func TestRevocation(t *testing.T) {
 	}
 	p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusOK, "The webhook is set.")
 	// A verifier that is down, or asks to wait, doesn't end the session.
-	for err, status := range map[error]int{errBroken: 503, waitError(3 * time.Second): 429} {
+	locked := errors.Join(webhookcfg.ErrInvalidCredentials, waitError(3*time.Second))
+	for err, status := range map[error]int{errBroken: 503, waitError(3 * time.Second): 429, locked: 429} {
 		v.err = err
 		down := p.post("all", "url", hookURL, "confirm", "all")
 		down.expect(t, status, "Send it again", kept, `name="confirm" value="all"`, "!password")
