@@ -44,7 +44,7 @@ func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*
 	start := time.Now()
 	a, r := s.begin(ctx, client, entity, m, false)
 	if r.Outcome == Undeliverable {
-		return nil, s.report(ctx, client, entity, m.ID, r, start, start)
+		return nil, s.report(ctx, client, entity, m.ID, r, start, start, false)
 	}
 	r.Duration = time.Since(start)
 	return a, r
@@ -76,7 +76,7 @@ func (a *Attempt) Send(ctx context.Context) Result {
 	start := time.Now()
 	a.result = a.use(ctx)
 	a.result.Duration = time.Since(start)
-	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.result, start, start)
+	return a.sender.report(ctx, a.client, a.entity, a.message.ID, a.result, start, start, false)
 }
 
 // Result returns what became of the request, if Send panicked because the HealthStore or

@@ -29,7 +29,7 @@ func (h *Health) Load(ctx context.Context, client, entity string, hook webhookcf
 
 // Record records the result of an attempt that started at a time.
 func (h *Health) Record(ctx context.Context, client, entity string, r Result, at time.Time) {
-	h.record(ctx, client, entity, r, at)
+	_ = h.record(ctx, client, entity, r, at, false)
 }
 
 // Len returns the number of records in memory.

@@ -171,15 +171,16 @@ func (h *Health) add(key healthKey, since time.Time) *healthRecord {
 	return rec
 }
 
-// record records the result of an attempt that started at the given time.
-func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time) {
+// record records the result of an attempt that started at the given time. If a test succeeded, and
+// the HealthStore doesn't know that afterwards, the error says why.
+func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time, isTest bool) (err error) {
 	if h == nil {
-		return
+		return nil
 	}
 	key, ok := newHealthKey(client, entity, r.Webhook.Source)
 	news := newRecord(r, at)
 	if !ok || !news.isKnown() {
-		return
+		return nil
 	}
 	h.mu.Lock()
 	rec, ok := h.records.Get(key)
@@ -188,7 +189,7 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	}
 	if !rec.Since.Equal(news.Since) {
 		h.mu.Unlock()
-		return // the client has set the webhook again since
+		return nil // the client has set the webhook again since
 	}
 	wasStopped := rec.Stopped
 	rec.Record = merge(rec.Record, news, h.stopAfter/2)
@@ -200,8 +201,13 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	if stop {
 		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", key.client, "scope", key.scope, "reason", string(reason))
 	}
-	h.sync(ctx, key, rec)
+	if isTest && r.Outcome == Delivered {
+		err = h.resumeStopped(ctx, key, rec)
+	} else {
+		h.sync(ctx, key, rec)
+	}
 	h.notify(ctx, key, rec)
+	return err
 }
 
 // notify tells the host about a state that it hasn't heard of, unless it has heard of too many.

@@ -137,7 +137,8 @@ type Result struct {
 	Duration time.Duration
 
 	// Err is the cause. Log it, but don't show it to clients. It's nil only for Delivered and
-	// ReasonNoWebhook.
+	// ReasonNoWebhook. For a test that was Delivered, it says why the HealthStore doesn't have
+	// the success, so that stopped deliveries may not resume.
 	Err error
 }
 

@@ -206,13 +206,15 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message, isT
 	default:
 		r.Wait = stagger(r.Wait)
 	}
-	return s.report(ctx, client, entity, m.ID, r, start, attempted)
+	return s.report(ctx, client, entity, m.ID, r, start, attempted, isTest)
 }
 
 // report tells the host about a result, and returns it with its duration.
-func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, start, attempted time.Time) Result {
+func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, start, attempted time.Time, isTest bool) Result {
 	r.Duration = time.Since(start)
-	s.options.Health.record(ctx, client, entity, r, attempted)
+	if err := s.options.Health.record(ctx, client, entity, r, attempted, isTest); err != nil {
+		r.Err = err
+	}
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, id, r)
 	}

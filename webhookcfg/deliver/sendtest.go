@@ -24,7 +24,9 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
 // webhook was stopped or its receiver is paused after failures. If the test succeeds and the
-// webhook was stopped, deliveries to it go on. The configuration doesn't change.
+// webhook was stopped, deliveries to it go on, in other processes as soon as they learn of it: see
+// [Health]. If the HealthStore doesn't have the success, Result.Err says why. The configuration
+// doesn't change.
 //
 // If entity is "", Test uses the client's base. The Resolver must then be a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
@@ -71,8 +73,9 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 // The function returns "" if the receiver accepted the test, and otherwise the public word for
 // the reason. If the test has to wait, its error has a method RetryAfter. If ctx left less time
 // than a delivery has, and there was no response, the error wraps an [*egress.UnreachableError]
-// with [egress.ReasonTimeout]. Any other error means that the test couldn't be made. You can use
-// it concurrently.
+// with [egress.ReasonTimeout]. Any other error means that the test couldn't be made, or that it was
+// accepted but the HealthStore doesn't know, so that stopped deliveries may not resume. You can
+// use it concurrently.
 //
 // The page passes the webhook that it shows, and the test goes there, whatever the Resolver of s still
 // returns.
@@ -100,7 +103,9 @@ func testMessage(m Message) Message {
 func testResult(r Result) (reason string, err error) {
 	reason = r.Reason.Public()
 	switch {
-	case r.Outcome == Delivered, reason != "":
+	case r.Outcome == Delivered:
+		return "", r.Err
+	case reason != "":
 		return reason, nil
 	case r.Reason == ReasonBusy, r.Reason == ReasonPaused:
 		return "", &waitError{r.Err, r.Wait}

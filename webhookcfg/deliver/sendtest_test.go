@@ -104,6 +104,112 @@ func TestTestEndsStop(t *testing.T) {
 	}
 }
 
+// TestTestEndsStopForGood: a test that was accepted has ended the stop in the HealthStore, or says that
+// it hasn't, and then the webhook is still shown as stopped. The process makes no other attempt.
+func TestTestEndsStopForGood(t *testing.T) {
+	broken := func(context.Context) error { return errBroken }
+	hanging := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, tt := range map[string]struct {
+		load, save func(context.Context) error // during the test
+		hung       bool                        // for another client, a moment ago
+		fails      bool
+	}{
+		"works":      {},
+		"load fails": {load: broken, fails: true},
+		"save fails": {save: broken, fails: true},
+		"load hangs": {load: hanging, fails: true},
+		"save hangs": {save: hanging, fails: true},
+		"has hung":   {hung: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				response := "410 Gone\r\n"
+				in := &inbox{respond: func(int) string { return response }}
+				st, shared := store.NewMemory(), &healthStore{}
+				setNow(t, st, webhookcfg.All(), "http://example.com/")
+				process := func() (*deliver.Sender, *deliver.Health) {
+					health := newHealth(t, shared, nil)
+					return newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health}), health
+				}
+				send := func(name string, outcome deliver.Outcome, reason deliver.Reason) {
+					t.Helper()
+					worker, _ := process()
+					check(t, name, worker.Send(t.Context(), "acme", "e1", message), outcome, reason)
+					worker.CloseIdleConnections()
+				}
+				send("stops it", deliver.Undeliverable, deliver.ReasonGone)
+				response = "200 OK\r\n"
+				time.Sleep(time.Second)
+
+				page, health := process()
+				hook, err := st.Resolve(t.Context(), "acme", "e1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				state := func() string {
+					status, err := health.Status(t.Context(), "acme", "e1", hook)
+					if err != nil {
+						t.Error(err)
+					}
+					return status.State
+				}
+				if tt.hung {
+					shared.fail(hanging, nil)
+					health.Stopped(t.Context(), "other", "e1", hook)
+				}
+				test := page.Tester(message)
+				shared.fail(tt.load, tt.save)
+				reason, err := test(t.Context(), "acme", "", hook)
+				shared.fail(nil, nil)
+				if reason != "" || (err != nil) != tt.fails {
+					t.Errorf("test: %q, %v", reason, err)
+				}
+				if tt.fails {
+					if state() != "stopped" {
+						t.Errorf("the state is %s after a test that wasn't saved", state())
+					}
+					send("after the first test", deliver.Undeliverable, deliver.ReasonStopped)
+					time.Sleep(10 * time.Second)
+					if reason, err := test(t.Context(), "acme", "", hook); reason != "" || err != nil {
+						t.Errorf("another test: %q, %v", reason, err)
+					}
+				}
+				if state() != "ok" {
+					t.Errorf("the state is %s", state())
+				}
+				send("after the test", deliver.Delivered, "")
+				page.CloseIdleConnections()
+			})
+		})
+	}
+}
+
+// TestTestBeforeStop: a test that started before the webhook was stopped doesn't end the stop, and
+// says so.
+func TestTestBeforeStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &inbox{respond: func(int) string { return "200 OK\r\n" }}
+		st, shared := store.NewMemory(), &healthStore{}
+		setNow(t, st, webhookcfg.All(), "http://example.com/")
+		hook, err := st.Resolve(t.Context(), "acme", "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := deliver.Record{Since: hook.Since, Reason: deliver.ReasonGone, Stopped: true, LastFailure: time.Now().Add(time.Minute)}
+		if err := shared.SaveDelivery(t.Context(), "acme", webhookcfg.All(), stop); err != nil {
+			t.Fatal(err)
+		}
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: newHealth(t, shared, nil)})
+		defer s.CloseIdleConnections()
+		for _, stays := range []bool{true, false} {
+			if reason, err := s.Tester(message)(t.Context(), "acme", "", hook); reason != "" || (err != nil) != stays {
+				t.Errorf("stays stopped %v: got %q, %v", stays, reason, err)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+	})
+}
+
 // TestTestEndsStopElsewhere: a process that knows of an older setting only ends the stop of the
 // present one.
 func TestTestEndsStopElsewhere(t *testing.T) {
