@@ -182,7 +182,9 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 // SignIn returns the client that an id and a secret belong to. Use it for a login form, or
 // for other paths of your service. It asks the verifier like a request does, so you get the
 // same event and log record for a refusal, with the operation "sign_in". For the error, see
-// [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
+// [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials]. So may
+// an error with the code "too_many_requests", if your verifier's does, and then the secret can be
+// right.
 //
 // If your verifier limits sign-ins, put the caller's address into ctx. See
 // [ContextWithSource].
