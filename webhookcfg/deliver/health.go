@@ -63,8 +63,8 @@ const (
 // Without a [HealthStore], records belong to one process and end with it. With one, processes
 // learn of each other's stops within about a minute. If they disagree, the latest attempt
 // wins, so keep the clocks of your servers within a few seconds of each other. If the
-// HealthStore fails, messages are sent as if it weren't there. If it hangs for two seconds,
-// it isn't called again for ten.
+// HealthStore fails, messages are sent as if it weren't there. If it hangs for two seconds, no
+// message calls it for ten. Status and a test that succeeds always do.
 //
 // A nil *Health is off: it records, shows and stops nothing. Health is safe for concurrent
 // use and starts no goroutine.

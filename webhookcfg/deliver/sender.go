@@ -87,6 +87,9 @@ type Options struct {
 	// OnResult is called at the end of each Send with its result, for metrics and logs. The
 	// id is the message's. It must be safe for concurrent use, and Send waits for it. If nil,
 	// it's not called.
+	//
+	// It's also called after a [Sender.Test] and a [Sender.Try]. What is tried isn't set: the
+	// Webhook of that result has the Source SourceNone. If you act on a ReasonGone, leave those out.
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
 }
 

@@ -541,7 +541,11 @@ func TestTryPausesNothing(t *testing.T) {
 		s := newSender(t, configured(t, "http://example.com/"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
 		defer s.CloseIdleConnections()
 		try := func(path string) deliver.Result {
-			return s.Try(t.Context(), "acme", "e1", egress.NewURL("http://example.com"+path), message)
+			r := s.Try(t.Context(), "acme", "e1", egress.NewURL("http://example.com"+path), message)
+			if r.Webhook.Source != webhookcfg.SourceNone {
+				t.Errorf("the result of a try has the source %v", r.Webhook.Source)
+			}
+			return r
 		}
 		for path, reason := range map[string]deliver.Reason{"/wrong": deliver.ReasonStatus, "/busy": deliver.ReasonThrottled} {
 			for range 6 {
