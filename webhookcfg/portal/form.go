@@ -49,6 +49,9 @@ func (v *visit) Kept() url.Values {
 	return kept
 }
 
+// Button returns the key of the text on the button of the form that was sent.
+func (v *visit) Button() string { return v.routes[v.Page].button }
+
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
 const maxQuery = 4 << 10

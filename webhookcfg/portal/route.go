@@ -17,6 +17,7 @@ type route struct {
 	isPublic  bool // nobody has to be signed in
 	// query has the fields that a GET takes in its query, and form those that a POST takes.
 	query, form []string
+	button      string // the key of the text on the button that sends the form
 }
 
 // kept returns the fields that survive a sign-in: those of a form that was sent, or of the
@@ -39,49 +40,49 @@ func routes() map[string]route {
 		"sample":   {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
 		"set": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).set, (*visit).setForm), form: []string{"client", "again", "id", "url"},
+			post: change((*visit).set, (*visit).setForm), form: []string{"client", "again", "id", "url"}, button: "set",
 		},
 		"unset": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).unset, (*visit).entity), form: []string{"client", "again", "id"},
+			post: change((*visit).unset, (*visit).entity), form: []string{"client", "again", "id"}, button: "entity.turn-off",
 		},
 		"test": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: change((*visit).test, (*visit).entity), form: []string{"client", "again", "id"},
+			post: change((*visit).test, (*visit).entity), form: []string{"client", "again", "id"}, button: "test",
 		},
 		"test-all": {
 			get: page((*visit).all), query: []string{"show"},
-			post: change((*visit).testAll, (*visit).all), form: []string{"client", "again"},
+			post: change((*visit).testAll, (*visit).all), form: []string{"client", "again"}, button: "test",
 		},
 		"all": {
 			get: page((*visit).all), query: []string{"show"},
-			post: change((*visit).setAll, (*visit).all), form: []string{"client", "again", "url", "confirm"},
+			post: change((*visit).setAll, (*visit).all), form: []string{"client", "again", "url", "confirm"}, button: "all.set",
 		},
 		"unset-all": {
 			get: page((*visit).all), query: []string{"show"},
-			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"},
+			post: change((*visit).unsetAll, (*visit).all), form: []string{"client", "again", "confirm"}, button: "all.remove",
 		},
 		"try": {
 			get: page((*visit).entity), query: []string{"show", "id"},
-			post: attempt((*visit).try, (*visit).setForm), form: []string{"client", "again", "id", "url"},
+			post: attempt((*visit).try, (*visit).setForm), form: []string{"client", "again", "id", "url"}, button: "try",
 		},
 		"try-all": {
 			get: page((*visit).all), query: []string{"show"},
-			post: attempt((*visit).tryAll, (*visit).all), form: []string{"client", "again", "url", "confirm"},
+			post: attempt((*visit).tryAll, (*visit).all), form: []string{"client", "again", "url", "confirm"}, button: "try",
 		},
 		"notifications": {get: page((*visit).notifications), query: []string{"id", "state", "after"}},
 		"notification":  {get: page((*visit).notification), query: []string{"message"}},
 		"send-again": {
 			get: page((*visit).notification), query: []string{"message"},
-			post: change((*visit).sendOneAgain, (*visit).notification), form: []string{"client", "again", "message"},
+			post: change((*visit).sendOneAgain, (*visit).notification), form: []string{"client", "again", "message"}, button: "one.again",
 		},
 		"again": {
 			get: page((*visit).againPage), query: []string{"id", "since"},
-			post: change((*visit).sendAgain, (*visit).againPage), form: []string{"client", "again", "id", "since"},
+			post: change((*visit).sendAgain, (*visit).againPage), form: []string{"client", "again", "id", "since"}, button: "again.send",
 		},
 		"again-all": {
 			get: page((*visit).againAllPage), query: []string{"since"},
-			post: change((*visit).sendAllAgain, (*visit).againAllPage), form: []string{"client", "again", "since"},
+			post: change((*visit).sendAllAgain, (*visit).againAllPage), form: []string{"client", "again", "since"}, button: "again.all",
 		},
 		"sign-in":  {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: credentials},
 		"sign-out": {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},

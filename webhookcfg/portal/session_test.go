@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -254,6 +255,9 @@ func TestNoSession(t *testing.T) {
 				sent := filledIn(t, formFields(path))
 				got := p.postRaw(path, sent.Encode())
 				got.expect(t, http.StatusForbidden, "not signed in")
+				if button := regexp.MustCompile(`<p><strong>([^<]+)</strong></p><dl>`).FindString(got.text); hosted && button == "" {
+					t.Errorf("%s: the page doesn't say what is sent again", path)
+				}
 				for field := range sent {
 					if got := got.hidden().Get(field); got != sent.Get(field) {
 						t.Errorf("%s: kept %q of %s", path, got, field)
@@ -262,6 +266,9 @@ func TestNoSession(t *testing.T) {
 			}
 			if got := f.resolved(t, "e1"); got != "none" {
 				t.Errorf("changed: %s", got)
+			}
+			if hosted {
+				p.post("unset-all", "confirm", "all").expect(t, http.StatusForbidden, "Remove everything", "Send it again")
 			}
 		})
 	}
