@@ -25,7 +25,9 @@ import (
 // status is 413.
 //
 // next must read the body and write the response in the goroutine that called it. If the
-// ResponseWriter doesn't support read deadlines, only the limits of its server apply.
+// ResponseWriter doesn't support read deadlines, only the limits of its server apply. That's also
+// so if a middleware reports the end of a chunked body before it has come, as [io.LimitReader]
+// does.
 func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *http.Request) {
 	if !canHaveBody(r) {
 		next.ServeHTTP(w, r)
@@ -61,6 +63,7 @@ type timer struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	timed     http.Request // the copy for the handler
+	read      int64 // bytes of the body
 	timer     *time.Timer
 	running   sync.WaitGroup // for expire, which the timer calls
 	active    bool           // the time is limited: the body hasn't been read
@@ -104,12 +107,12 @@ func (t *timer) beforeResponse(status int) {
 		t.closing = t.r.ProtoMajor == 1 && (status == http.StatusRequestEntityTooLarge || t.r.Header["Expect"] != nil ||
 			strings.EqualFold(t.w.Header().Get("Connection"), "close"))
 		if !t.closing {
-			t.closeBody()
+			t.readRest()
 		}
 	}
 	// If the time is over, the deadline may have ended the context of the connection, and with
-	// it the contexts of all later requests.
-	if t.closing || t.late && t.r.ProtoMajor == 1 {
+	// it the contexts of all later requests. If it isn't, but the body hasn't ended, it still can.
+	if t.closing || t.r.ProtoMajor == 1 && (t.active || t.late) {
 		t.w.Header().Set("Connection", "close")
 	}
 }
@@ -133,6 +136,24 @@ func (t *timer) end(returned bool) {
 	}
 }
 
+// maxRest is how much net/http reads of a body that the handler hasn't read.
+const maxRest = 256 << 10
+
+// readRest reads what is left of the body. The Body can be one of a middleware, whose Close does
+// nothing, and net/http would then read the rest after we have stopped the time.
+func (t *timer) readRest() {
+	if t.r.ProtoMajor != 1 { // where a body that's left is no work
+		t.closeBody()
+		return
+	}
+	if t.r.ContentLength-t.read > maxRest {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, body{t}, maxRest); errors.Is(err, http.ErrBodyReadAfterClose) {
+		t.stop()
+	}
+}
+
 func (t *timer) closeBody() {
 	defer t.stop()
 	_ = t.r.Body.Close()
@@ -143,7 +164,8 @@ type body struct{ *timer }
 
 func (b body) Read(p []byte) (int, error) {
 	n, err := b.r.Body.Read(p)
-	if errors.Is(err, io.EOF) {
+	b.read += int64(n)
+	if errors.Is(err, io.EOF) && b.read >= b.r.ContentLength { // a middleware can end it early
 		b.stop()
 	}
 	return n, err
@@ -164,6 +186,12 @@ func (w writer) WriteHeader(status int) {
 func (w writer) Write(p []byte) (int, error) {
 	w.beforeResponse(http.StatusOK)
 	return w.w.Write(p)
+}
+
+// FlushError is for [http.ResponseController]. A flush writes the header, too.
+func (w writer) FlushError() error {
+	w.beforeResponse(http.StatusOK)
+	return http.NewResponseController(w.w).Flush()
 }
 
 // Unwrap is for [http.ResponseController].

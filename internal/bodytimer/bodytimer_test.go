@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -60,10 +61,17 @@ var bodies = []struct{ name, start, again string }{
 	{"waits for a 100, as the last request", "Content-Length: 100\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n", ""},
 }
 
-// serve serves next with a limit.
-func serve(t *testing.T, next http.Handler, limit time.Duration) (address string) {
+// middlewares are what can be around the body. Those that log it often lose its Close.
+var middlewares = map[string]func(io.ReadCloser) io.ReadCloser{
+	"":                   func(body io.ReadCloser) io.ReadCloser { return body },
+	"Close does nothing": func(body io.ReadCloser) io.ReadCloser { return io.NopCloser(io.TeeReader(body, io.Discard)) },
+}
+
+// serve serves next with a limit, below a middleware.
+func serve(t *testing.T, next http.Handler, limit time.Duration, middleware func(io.ReadCloser) io.ReadCloser) (address string) {
 	t.Helper()
 	server := hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = middleware(r.Body)
 		bodytimer.Serve(next, limit, w, r)
 	}))
 	return server.Listener.Addr().String()
@@ -87,31 +95,87 @@ const requestLine = "POST / HTTP/1.1\r\nHost: test\r\nContent-Type: application/
 // TestBodyThatNeverEnds: the client gets its response, and the server closes the connection
 // by itself.
 func TestBodyThatNeverEnds(t *testing.T) {
-	var clients sync.WaitGroup
+	for name, middleware := range middlewares {
+		t.Run(name, func(t *testing.T) {
+			var clients sync.WaitGroup
+			for _, h := range handlers {
+				address := serve(t, h.serve, 20*time.Millisecond, middleware)
+				for _, b := range bodies {
+					conn := dial(t, address)
+					clients.Go(func() {
+						_, _ = io.WriteString(conn, requestLine+b.start)
+						clients.Go(func() {
+							for err := error(nil); b.again != "" && err == nil; {
+								_, err = io.WriteString(conn, b.again)
+							}
+						})
+						r := bufio.NewReader(conn)
+						// A client that never stops sending may lose the response to the reset of its
+						// connection.
+						if status := finalStatus(r); status != h.late && (status != 0 || b.again == "") {
+							t.Errorf("%s, %s: got status %d, want %d", h.name, b.name, status, h.late)
+						}
+						if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
+							t.Errorf("%s, %s: the server still holds the connection", h.name, b.name)
+						}
+					})
+				}
+			}
+			clients.Wait()
+		})
+	}
+}
+
+// TestBodyCutOff: a middleware that reports the end of a body before it has come doesn't hold the
+// connection.
+func TestBodyCutOff(t *testing.T) {
 	for _, h := range handlers {
-		address := serve(t, h.serve, 20*time.Millisecond)
-		for _, b := range bodies {
-			conn := dial(t, address)
-			clients.Go(func() {
-				_, _ = io.WriteString(conn, requestLine+b.start)
-				clients.Go(func() {
-					for err := error(nil); b.again != "" && err == nil; {
-						_, err = io.WriteString(conn, b.again)
-					}
-				})
-				r := bufio.NewReader(conn)
-				// A client that never stops sending may lose the response to the reset of its
-				// connection.
-				if status := finalStatus(r); status != h.late && (status != 0 || b.again == "") {
-					t.Errorf("%s, %s: got status %d, want %d", h.name, b.name, status, h.late)
-				}
-				if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("%s, %s: the server still holds the connection", h.name, b.name)
-				}
-			})
+		address := serve(t, h.serve, 20*time.Millisecond, func(body io.ReadCloser) io.ReadCloser {
+			return struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(body, 3), body}
+		})
+		conn := dial(t, address)
+		_, _ = io.WriteString(conn, requestLine+"Content-Length: 100\r\n\r\na=1")
+		r := bufio.NewReader(conn)
+		if status := finalStatus(r); status != h.whole {
+			t.Errorf("%s: got status %d, want %d", h.name, status, h.whole)
+		}
+		if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the server still holds the connection", h.name)
 		}
 	}
-	clients.Wait()
+}
+
+// flushed is a ResponseWriter that says when it's flushed.
+type flushed struct {
+	http.ResponseWriter
+	flush func()
+}
+
+func (w flushed) FlushError() error {
+	w.flush()
+	return nil
+}
+
+// TestFlush: the time for the body ends before a flush sends the header. If it were over after
+// that, it would be too late to close the connection, and its later requests would fail.
+func TestFlush(t *testing.T) {
+	body := strings.NewReader("a=1")
+	flushes := 0
+	w := flushed{httptest.NewRecorder(), func() {
+		flushes++
+		if n := body.Len(); n != 0 {
+			t.Errorf("%d bytes are left at the flush", n)
+		}
+	}}
+	bodytimer.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+	}), time.Hour, w, httptest.NewRequest("POST", "/", body))
+	if flushes != 1 {
+		t.Errorf("%d flushes", flushes)
+	}
 }
 
 // finalStatus returns the status of the response after a 100, or 0 without a response.
@@ -131,17 +195,19 @@ func finalStatus(r *bufio.Reader) int {
 // TestWholeBody: a body that arrives in time has no effect on later requests, even if the
 // handler doesn't read it.
 func TestWholeBody(t *testing.T) {
-	for _, h := range handlers {
-		address := serve(t, h.serve, time.Hour)
-		conn := dial(t, address)
-		responses := bufio.NewReader(conn)
-		for range 3 {
-			_, _ = fmt.Fprintf(conn, "%sContent-Length: 65536\r\n\r\n%65536s", requestLine, "a=1")
-			if status := finalStatus(responses); status != h.whole {
-				t.Errorf("%s: got status %d, want %d", h.name, status, h.whole)
-			}
-			if h.whole == 0 || h.whole == http.StatusRequestEntityTooLarge {
-				break // the connection ends with the response
+	for name, middleware := range middlewares {
+		for _, h := range handlers {
+			address := serve(t, h.serve, time.Hour, middleware)
+			conn := dial(t, address)
+			responses := bufio.NewReader(conn)
+			for range 3 {
+				_, _ = fmt.Fprintf(conn, "%sContent-Length: 65536\r\n\r\n%65536s", requestLine, "a=1")
+				if status := finalStatus(responses); status != h.whole {
+					t.Errorf("%s, %s: got status %d, want %d", name, h.name, status, h.whole)
+				}
+				if h.whole == 0 || h.whole == http.StatusRequestEntityTooLarge {
+					break // the connection ends with the response
+				}
 			}
 		}
 	}
@@ -155,7 +221,7 @@ func TestTooLarge(t *testing.T) {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		}
-	}), time.Hour)
+	}), time.Hour, middlewares[""])
 	conn := dial(t, address)
 	_, _ = fmt.Fprintf(conn, "%sTransfer-Encoding: chunked\r\n\r\nffff\r\n%s", requestLine, strings.Repeat("a", 100))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
