@@ -115,12 +115,12 @@ func TestReadDeadline(t *testing.T) {
 		{"wrong secret, late body", func() *http.Request {
 			r := setRequest()
 			r.SetBasicAuth("acme", "x")
-			r.Body = slowCloser{r.Body}
+			r.Body = io.NopCloser(slowReader{time.Hour, r.Body})
 			return r
 		}, []time.Time{past}},
 		{"not found, late body", func() *http.Request {
 			r := httptest.NewRequest("POST", "/nowhere", strings.NewReader("{}"))
-			r.Body = slowCloser{r.Body}
+			r.Body = io.NopCloser(slowReader{time.Hour, r.Body})
 			return r
 		}, []time.Time{past}},
 		{"not found, expected body", func() *http.Request {

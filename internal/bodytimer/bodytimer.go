@@ -63,7 +63,8 @@ type timer struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	timed     http.Request // the copy for the handler
-	read      int64 // bytes of the body
+	read      int64        // bytes of the body
+	broken    bool         // reading it has failed, or panicked
 	timer     *time.Timer
 	running   sync.WaitGroup // for expire, which the timer calls
 	active    bool           // the time is limited: the body hasn't been read
@@ -146,7 +147,7 @@ func (t *timer) readRest() {
 		t.closeBody()
 		return
 	}
-	if t.r.ContentLength-t.read > maxRest {
+	if t.broken || t.r.ContentLength-t.read > maxRest {
 		return
 	}
 	if _, err := io.CopyN(io.Discard, body{t}, maxRest); errors.Is(err, http.ErrBodyReadAfterClose) {
@@ -163,7 +164,9 @@ func (t *timer) closeBody() {
 type body struct{ *timer }
 
 func (b body) Read(p []byte) (int, error) {
+	b.broken = true
 	n, err := b.r.Body.Read(p)
+	b.broken = err != nil
 	b.read += int64(n)
 	if errors.Is(err, io.EOF) && b.read >= b.r.ContentLength { // a middleware can end it early
 		b.stop()

@@ -110,10 +110,7 @@ func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 // reads that they do, so it spares the HealthStore less than sync, which would put off a failed
 // exchange to the next attempt: a process that serves only pages makes none.
 func (h *Health) resumeStopped(ctx context.Context, key healthKey, rec *healthRecord) error {
-	if h.store == nil {
-		return nil
-	}
-	for {
+	for h.store != nil {
 		h.mu.Lock()
 		busy := rec.busy
 		if busy == nil {
@@ -121,6 +118,9 @@ func (h *Health) resumeStopped(ctx context.Context, key healthKey, rec *healthRe
 		}
 		h.mu.Unlock()
 		if busy == nil {
+			if err := h.exchange(ctx, key, rec); err != nil {
+				return fmt.Errorf("deliver: HealthStore: %w", err)
+			}
 			break
 		}
 		select {
@@ -128,9 +128,6 @@ func (h *Health) resumeStopped(ctx context.Context, key healthKey, rec *healthRe
 		case <-ctx.Done():
 			return fmt.Errorf("deliver: HealthStore: %w", ctx.Err())
 		}
-	}
-	if err := h.exchange(ctx, key, rec); err != nil {
-		return fmt.Errorf("deliver: HealthStore: %w", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -144,7 +144,7 @@ func (v *visit) readForm(r route) error {
 	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.sent.Body, v.Parent.BodyLimit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge
-	} else if err != nil {
+	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
 		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
 	}
 	form, err := url.ParseQuery(string(body))

@@ -210,6 +210,29 @@ func TestFormReadBefore(t *testing.T) {
 	}
 }
 
+// TestFormCutOff: a form that a middleware has cut off changes nothing. The end of an identifier or a
+// URL may be missing.
+func TestFormCutOff(t *testing.T) {
+	f := newFixture(t)
+	f.around = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("page") == "set" {
+				r.Body = struct {
+					io.Reader
+					io.Closer
+				}{io.LimitReader(r.Body, r.ContentLength-1), r.Body}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	p := f.serve(t)
+	p.signIn()
+	p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusBadRequest, "didn&#39;t arrive whole")
+	if got := f.resolved(t, "e1"); got != "none" {
+		t.Errorf("set %s", got)
+	}
+}
+
 var clientField = regexp.MustCompile(`name="client" value="([^"]*)"`)
 
 // TestTwoTabs: a form that was shown for one client changes nothing once the person has

@@ -92,10 +92,10 @@ type Options struct {
 	// Use Tester of a Sender of package deliver. A test that succeeds lets stopped deliveries
 	// resume, and the page says so.
 	//
-	// If you write your own, return "" if the receiver accepted the test, and otherwise a
-	// Reason of [webhookcfg.DeliveryStatus]. An accepted test must let stopped deliveries
-	// resume, since the page promises that. An error with a method RetryAfter()
-	// time.Duration asks the person to wait. A test has less time than the request, so if your
+	// If you write your own, limit how often a client can test. Return "" if the receiver
+	// accepted the test, and otherwise a Reason of [webhookcfg.DeliveryStatus]. An accepted
+	// test must let stopped deliveries resume, since the page promises that. An error with a
+	// method RetryAfter() time.Duration asks the person to wait. A test has less time than the request, so if your
 	// deliveries wait longer, don't count the end of ctx as a failure: return an error that wraps
 	// an [egress.UnreachableError] with [egress.ReasonTimeout], and the page says so. Any other
 	// error gives 503, and is logged. It's only called if a webhook is in effect.
