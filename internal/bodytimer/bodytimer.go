@@ -26,8 +26,8 @@ import (
 //
 // next must read the body and write the response in the goroutine that called it. If the
 // ResponseWriter doesn't support read deadlines, only the limits of its server apply. That's also
-// so if a middleware reports the end of a chunked body before it has come, as [io.LimitReader]
-// does.
+// so if a middleware reports the end of a body of unknown length before it has come, as an
+// [io.LimitReader] or a decoder does.
 func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *http.Request) {
 	if !canHaveBody(r) {
 		next.ServeHTTP(w, r)
@@ -168,7 +168,8 @@ func (b body) Read(p []byte) (int, error) {
 	n, err := b.r.Body.Read(p)
 	b.broken = err != nil
 	b.read += int64(n)
-	if errors.Is(err, io.EOF) && b.read >= b.r.ContentLength { // a middleware can end it early
+	// A middleware can end it early, and one that decodes it can have read less of it than we have.
+	if errors.Is(err, io.EOF) && (b.read == b.r.ContentLength || b.r.ContentLength < 0) {
 		b.stop()
 	}
 	return n, err

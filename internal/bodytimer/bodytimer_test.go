@@ -127,23 +127,30 @@ func TestBodyThatNeverEnds(t *testing.T) {
 }
 
 // TestBodyCutOff: a middleware that reports the end of a body before it has come doesn't hold the
-// connection.
+// connection, whether it cuts the body off or decodes it.
 func TestBodyCutOff(t *testing.T) {
-	for _, h := range handlers {
-		address := serve(t, h.serve, 20*time.Millisecond, func(body io.ReadCloser) io.ReadCloser {
-			return struct {
-				io.Reader
-				io.Closer
-			}{io.LimitReader(body, 3), body}
-		})
-		conn := dial(t, address)
-		_, _ = io.WriteString(conn, requestLine+"Content-Length: 100\r\n\r\na=1")
-		r := bufio.NewReader(conn)
-		if status := finalStatus(r); status != h.whole {
-			t.Errorf("%s: got status %d, want %d", h.name, status, h.whole)
-		}
-		if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: the server still holds the connection", h.name)
+	for name, cutOff := range map[string]func(io.Reader) io.Reader{
+		"limits": func(body io.Reader) io.Reader { return io.LimitReader(body, 3) },
+		"decodes": func(body io.Reader) io.Reader {
+			return io.MultiReader(io.LimitReader(body, 3), strings.NewReader(strings.Repeat("1", 1000)))
+		},
+	} {
+		for _, h := range handlers {
+			address := serve(t, h.serve, 20*time.Millisecond, func(body io.ReadCloser) io.ReadCloser {
+				return struct {
+					io.Reader
+					io.Closer
+				}{cutOff(body), body}
+			})
+			conn := dial(t, address)
+			_, _ = io.WriteString(conn, requestLine+"Content-Length: 100\r\n\r\na=1")
+			r := bufio.NewReader(conn)
+			if status := finalStatus(r); status != h.whole {
+				t.Errorf("%s, %s: got status %d, want %d", name, h.name, status, h.whole)
+			}
+			if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s, %s: the server still holds the connection", name, h.name)
+			}
 		}
 	}
 }
