@@ -68,7 +68,7 @@ func newTab(t *testing.T) *tab {
 	}
 	ctx, closeTab := chromedp.NewContext(chromium)
 	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	t.Cleanup(cancel)
 	b := &tab{t, ctx}
 	b.run(network.Enable(), network.ClearBrowserCookies())
