@@ -116,9 +116,9 @@ type Options struct {
 	// The body must arrive in that time too. For that, the ResponseWriter must support read
 	// deadlines. Those of [http.Server] do, but not below an [http.TimeoutHandler], or below a
 	// middleware that wraps the ResponseWriter without a method Unwrap: see
-	// [http.NewResponseController]. There, and below one that ends a body of unknown length
-	// early, such as an [io.LimitReader] or a decoder, only [http.Server.ReadTimeout] ends a
-	// request whose body never comes, so always set that too.
+	// [http.NewResponseController]. There, and below one that can end a body early, such as an
+	// [io.LimitReader] or a decoder, only [http.Server.ReadTimeout] ends a request whose body
+	// never comes, so always set that too.
 	//
 	// Earlier deadlines stay in effect, whether they come from the request's context, the
 	// server or a middleware.

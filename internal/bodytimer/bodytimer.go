@@ -26,8 +26,8 @@ import (
 //
 // next must read the body and write the response in the goroutine that called it. If the
 // ResponseWriter doesn't support read deadlines, only the limits of its server apply. That's also
-// so if a middleware reports the end of a body of unknown length before it has come, as an
-// [io.LimitReader] or a decoder does.
+// so if a middleware reports the end of a body before it has come, as an [io.LimitReader] or a
+// decoder can, and the number of bytes doesn't show that.
 func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *http.Request) {
 	if !canHaveBody(r) {
 		next.ServeHTTP(w, r)
