@@ -17,7 +17,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
+		OmitPresentedID: true, // which can be a secret in the wrong field
+	})
 	if err != nil {
 		panic(err)
 	}
