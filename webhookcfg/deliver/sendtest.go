@@ -32,9 +32,9 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
 //
 // A client can test one host and port every ten seconds, regardless of the number of its
-// webhooks there, and make 60 tests at once and then one a second. Before that, until the end of a pause that the receiver asked for with
-// Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
-// Wait.
+// webhooks there, and make 60 tests at once and then one a second. Before that, until the end of
+// a pause that the receiver asked for with Retry-After, and while the client's limits are
+// reached, the outcome is [Deferred] with a Wait.
 //
 // A person may wait for a test, so it can have less time than a delivery. If the deadline of ctx
 // passes before [Options.Timeout], and there's no response yet, nobody knows whether the receiver
@@ -77,8 +77,8 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 // accepted but the HealthStore doesn't know, so that stopped deliveries may not resume. You can
 // use it concurrently.
 //
-// The page passes the webhook that it shows, and the test goes there, whatever the Resolver of s still
-// returns.
+// The test goes to the webhook that the page passes, even if the Resolver of s still returns a
+// previous one.
 func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error) {
 	return func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error) {
 		tester := *s

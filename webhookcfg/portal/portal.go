@@ -95,10 +95,11 @@ type Options struct {
 	// If you write your own, limit how often a client can test. Return "" if the receiver
 	// accepted the test, and otherwise a Reason of [webhookcfg.DeliveryStatus]. An accepted
 	// test must let stopped deliveries resume, since the page promises that. An error with a
-	// method RetryAfter() time.Duration asks the person to wait. A test has less time than the request, so if your
-	// deliveries wait longer, don't count the end of ctx as a failure: return an error that wraps
-	// an [egress.UnreachableError] with [egress.ReasonTimeout], and the page says so. Any other
-	// error gives 503, and is logged. It's only called if a webhook is in effect.
+	// method RetryAfter() time.Duration asks the person to wait. A test has less time than the
+	// request, so if your deliveries wait longer, don't count the end of ctx as a failure: return
+	// an error that wraps an [egress.UnreachableError] with [egress.ReasonTimeout], and the page
+	// says so. Any other error gives 503, and is logged. It's only called if a webhook is in
+	// effect.
 	Test func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (reason string, err error)
 
 	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
