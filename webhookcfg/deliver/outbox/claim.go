@@ -96,7 +96,7 @@ func (p *process) start(ctx context.Context, c claimed) {
 		})
 	}
 	if c.left < never/2000 {
-		l.rescan = now.Add(c.left)
+		l.rescan, l.earlier = now.Add(c.left), &position{}
 	}
 	d := &drain{process: p, kick: make(chan struct{}, 1), line: l, claimed: now}
 	if l.order == InOrder {

@@ -37,11 +37,20 @@ type drain struct {
 // hasFresh says that there are fresh notifications. It reports whether that's news.
 func (d *drain) hasFresh() bool {
 	d.mu.Lock()
-	news := !d.line.fresh && d.line.unseen == 0 && !d.line.isBehind()
-	d.line.fresh = true
+	l := d.line
+	news := !l.fresh && l.unseen == 0 && !l.isBehind() && l.fruitless == 0
+	l.fresh = true
 	d.mu.Unlock()
 	signal(d.kick)
 	return news
+}
+
+// committed says that a notification has been committed just now.
+func (d *drain) committed() {
+	d.mu.Lock()
+	d.line.event()
+	d.mu.Unlock()
+	d.hasFresh()
 }
 
 // run drains the line until it's given back or the process ends.

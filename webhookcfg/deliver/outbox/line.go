@@ -33,6 +33,7 @@ type line struct {
 	// here, for each zone, since it isn't known which receivers they're for.
 	fresh    bool
 	again    [2]*position
+	earlier  *position // what waited when the line was claimed isn't known from here on; nil: it is
 	rescan   time.Time // when to read all waiting ones again; zero: never
 	retry    time.Time // when the next retry is due; zero: none known
 	rested   time.Time // no wake makes it read all that waits before
@@ -47,6 +48,10 @@ type line struct {
 	unseen   int       // fresh ones in memory
 	marking  int       // written as seen soon, unless something else became of them
 	parking  int       // of the unseen, those that wait to be written as seen
+
+	fruitless int       // reads in a row that took nothing in, without an event
+	readAfter time.Time // nothing is read before, since it would take nothing in again
+	eventful  bool      // there was an event since the read under way started
 
 	settled map[int64]bool // written since the read under way started; nil if there's none
 	missed  []*message     // of them, those that were parked: reads perhaps didn't find them
@@ -157,6 +162,7 @@ func (l *line) isIdle() bool {
 
 // written reacts to outcomes that were written.
 func (l *line) written(outcomes []outcome, now time.Time) {
+	l.event()
 	for _, o := range outcomes {
 		if o.isSeen() {
 			l.marking--
@@ -230,6 +236,7 @@ func (l *line) nextTime(now time.Time) (at time.Time) {
 	consider(l.retry)
 	consider(l.rescan)
 	consider(l.resume)
+	consider(l.readAfter)
 	if l.woken {
 		consider(l.rested)
 	}

@@ -47,7 +47,7 @@ func (p *process) hint(clients []string) {
 	}
 	p.mu.Unlock()
 	for _, d := range held {
-		d.hasFresh()
+		d.committed()
 	}
 	if wake {
 		signal(p.hints)

@@ -34,7 +34,7 @@ type read struct {
 
 // nextRead returns what to read next, and whether there is anything to read now.
 func (l *line) nextRead(now time.Time) (rd read, ok bool) {
-	if now.Before(l.resume) {
+	if now.Before(l.resume) || now.Before(l.readAfter) {
 		return read{}, false
 	}
 	if l.parking > 0 {
@@ -189,6 +189,9 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) (
 	for _, r := range l.receivers {
 		r.reread(from, next)
 	}
+	if e := l.earlier; e != nil && zone == zoneFirst && from.compare(*e) <= 0 && (next == nil || e.compare(*next) < 0) {
+		l.earlier = next
+	}
 	isAgain := false
 	if a := l.again[zone]; a != nil && from.compare(*a) <= 0 {
 		isAgain = from == *a
@@ -256,9 +259,28 @@ func (l *line) takeWaiting(row row, next *position, now time.Time) (seen []outco
 	return seen
 }
 
+// After a read that took nothing in, the next one waits for an event, or for minIdle. Each further
+// one waits twice as long, up to maxIdle. Without that, a line that misjudges what a read can bring
+// would read all the time.
+const (
+	minIdle = 2 * time.Millisecond
+	maxIdle = 500 * time.Millisecond
+)
+
+// tookNothing reacts to a read that took nothing in.
+func (l *line) tookNothing(now time.Time) {
+	if !l.eventful {
+		l.readAfter = now.Add(min(minIdle<<l.fruitless, maxIdle))
+		l.fruitless = min(l.fruitless+1, 8)
+	}
+}
+
+// event says that the next read may take something in.
+func (l *line) event() { l.eventful, l.fruitless, l.readAfter = true, 0, time.Time{} }
+
 // startRead starts to remember what is written while a read is under way. What it returns can
 // be from before that.
-func (l *line) startRead() { l.settled = make(map[int64]bool) }
+func (l *line) startRead() { l.eventful, l.settled = false, make(map[int64]bool) }
 
 func (l *line) endRead() {
 	for _, m := range l.missed {
@@ -325,7 +347,7 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 	defer signal(d.kick)
 	defer d.line.endRead()
 	d.reads = false
-	now := time.Now()
+	now, had := time.Now(), len(d.line.held)
 	switch {
 	case d.stopped, rd.fresh && d.line.again[zoneFirst] != nil: // others have come first meanwhile
 		d.line.fresh = d.line.fresh || rd.fresh
@@ -340,6 +362,11 @@ func (d *drain) take(ctx context.Context, rd read, rows []row, err error) {
 		d.mark(seen)
 	default:
 		d.mark(d.line.addWaiting(rd.from, rows, rd.limit, now))
+	}
+	if goesOn := !rd.fresh && len(rows) >= rd.limit; len(d.line.held) > had || goesOn {
+		d.line.event()
+	} else {
+		d.line.tookNothing(now)
 	}
 }
 

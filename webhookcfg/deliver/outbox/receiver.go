@@ -60,8 +60,8 @@ func (l *line) receiver(to route) *receiver {
 		if to.hostport != "" && to.until.IsZero() {
 			k := l.known(to.hostport)
 			r.limit, r.blocked, r.since = max(k.Limit, 1), k.PausedUntil, k.Since
-			if !l.rescan.IsZero() && l.wasPaused(k) {
-				r.skip(position{}) // what waits for it isn't known yet, and comes first
+			if l.earlier != nil && l.wasPaused(k) {
+				r.skip(*l.earlier) // what waits for it isn't known yet, and comes first
 			}
 		}
 		l.receivers[to.hostport] = r
@@ -147,6 +147,7 @@ func (l *line) next(now time.Time) *message {
 
 // end ends the attempt of a message.
 func (l *line) end(m *message) {
+	l.event()
 	l.underway--
 	m.receiver.underway--
 	l.takeTurn(m.receiver)
@@ -227,9 +228,13 @@ func (l *line) unblock(now time.Time) {
 	if !l.resume.After(now) {
 		l.resume = time.Time{}
 	}
+	if !l.readAfter.After(now) {
+		l.readAfter = time.Time{}
+	}
 	for _, r := range l.receivers {
 		if !r.blocked.IsZero() && !r.blocked.After(now) {
 			r.blocked = time.Time{}
+			l.event()
 			l.takeTurn(r)
 			l.settle(r, now)
 		}
@@ -243,6 +248,7 @@ func (l *line) unblock(now time.Time) {
 	}
 	if !l.retry.IsZero() && !l.retry.After(now) {
 		l.retry = time.Time{}
+		l.event()
 		l.again[zoneRetry] = &position{due: retriesStart.due}
 	}
 }

@@ -102,6 +102,7 @@ func (o *Outbox) Wake(ctx context.Context, client string) error {
 func (l *line) wake(now time.Time, staleness time.Duration) {
 	l.ahead = now.Add(staleness)
 	l.resume = time.Time{}
+	l.event()
 	if l.woken = now.Before(l.rested); l.woken {
 		for entity, to := range l.routes {
 			to.at, to.until = time.Time{}, time.Time{}
@@ -146,6 +147,8 @@ func (l *line) readAll() {
 		r.skipped = [2]*position{}
 	}
 	l.again = [2]*position{{}, {due: retriesStart.due}}
+	l.earlier = nil
+	l.event()
 }
 
 // release forgets the queued messages of a receiver. They stay in the tables.
