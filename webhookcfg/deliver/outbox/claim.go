@@ -103,8 +103,7 @@ func (p *process) start(ctx context.Context, c claimed) {
 		l.again[zoneRetry] = &position{due: 1}
 	}
 	if c.woken {
-		p.wakes.Add(1)
-		l.wake(now, staleness)
+		d.wakeAt(now)
 		l.rescan = time.Time{}
 	}
 	p.mu.Lock()

@@ -148,7 +148,7 @@ func (d *drain) rest() (at time.Time, done bool) {
 		return now.Add(maxPoll), false
 	case !isQuiet:
 		return earliest(at, now.Add(keepUnseen)), false
-	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold) && !l.isFailing():
+	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold) && d.recheck.IsZero() && !l.isFailing():
 		due := time.Duration(never / 2000 * time.Microsecond)
 		if !at.IsZero() {
 			due = at.Sub(now)

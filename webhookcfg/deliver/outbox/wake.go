@@ -166,27 +166,31 @@ func (l *line) release(r *receiver) {
 
 // wake says that a webhook was set.
 func (d *drain) wake() {
-	d.process.wakes.Add(1)
 	d.mu.Lock()
-	now := time.Now()
-	d.line.wake(now, staleness)
-	d.awake, d.woken = true, now
-	d.recheck = now.Add(staleness / 16)
+	d.wakeAt(time.Now())
+	d.awake = true
 	d.mu.Unlock()
 	signal(d.kick)
 }
 
-// recheckWebhooks repeats a wake, since the sender's view of the webhooks may lag behind what
-// was set.
+// wakeAt wakes the line, and looks up the webhooks again for as long as the sender's view of them
+// may lag behind what was set.
+func (d *drain) wakeAt(now time.Time) {
+	d.process.wakes.Add(1)
+	d.line.wake(now, staleness)
+	d.woken, d.recheck = now, now.Add(staleness/16)
+}
+
+// recheckWebhooks repeats a wake when it's time to look up the webhooks again.
 func (d *drain) recheckWebhooks(now time.Time) {
 	if d.recheck.IsZero() || now.Before(d.recheck) {
 		return
 	}
-	if left := d.woken.Add(staleness).Sub(now); left > 0 {
-		d.line.wake(now, left)
-		d.recheck = now.Add(max(staleness-left, staleness/16))
-	} else {
-		d.recheck = time.Time{}
+	end := d.woken.Add(staleness)
+	d.line.wake(now, max(end.Sub(now), staleness/16)) // the last one needs time to read, too
+	d.recheck = time.Time{}
+	if now.Before(end) {
+		d.recheck = earliest(end, now.Add(now.Sub(d.woken)))
 	}
 }
 

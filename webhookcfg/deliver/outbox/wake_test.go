@@ -41,6 +41,41 @@ func TestChanged(t *testing.T) {
 	})
 }
 
+// TestChangedBeforeCopy: the sender's copy of the webhooks learns of a change after the queue, within
+// the time that it may lag behind. What waits for a retry is sent then, also if nobody had the line.
+func TestChangedBeforeCopy(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []time.Duration{2 * time.Second, time.Minute} {
+		for _, late := range []time.Duration{0, 500 * time.Millisecond, 3 * time.Second, 14 * time.Second} {
+			t.Run(fmt.Sprint(quiet, " quiet, ", late, " late"), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.set("a", "", w.host(1, &peer{respond: func(string) int { return 500 }}))
+					good := w.host(2, &peer{})
+					p := w.run(Options{Schedule: deliver.Schedule{time.Hour}}, deliver.Options{})
+					defer p.stop()
+					w.db.enqueue("a", "e", "m")
+					time.Sleep(quiet)
+					set := time.Now()
+					p.box.Changed("a")
+					time.Sleep(late)
+					w.set("a", "", good)
+					w.mu.Lock()
+					hook := w.webhooks["a/"]
+					hook.Since = set
+					w.webhooks["a/"] = hook
+					w.mu.Unlock()
+					time.Sleep(staleness + time.Second - late)
+					if w.db.waitingNow() > 0 {
+						t.Error("the notification still waits when the copy must have known of the new webhook")
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestChangedWhileDatabaseHangs: nothing is left of Changed half a minute later, however many clients
 // have changed.
 func TestChangedWhileDatabaseHangs(t *testing.T) {
