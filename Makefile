@@ -1,6 +1,7 @@
-# Two commands test a change. make test needs Go, a C compiler and the modules, which its
-# first run downloads. make integration needs Linux, and installs the other programs that
-# it needs.
+# make test runs the tests that need nothing but Go and the modules, which its first run downloads.
+# With a C compiler, they run with the race detector. make check is for those who change the code:
+# it finds what the formatter and the linters complain about. make integration needs Linux, and
+# installs the other programs that it needs.
 
 # PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
 # Go too. LAB is the module that tests them with real servers and third-party tools. Each
@@ -15,8 +16,10 @@ LAB       := internal/integration
 # out, drop the older line, add the new release, and raise the go lines of all go.mod files to
 # the one that is older now.
 RELEASES  := go1.26.8 go1.27.4
-# OTHER are the RELEASES without the installed one, whatever its patch. make test runs with the
-# race detector, and these run without, to save time.
+# RACE turns on the race detector, which needs a C compiler.
+RACE       = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+# OTHER are the RELEASES without the installed one, whatever its patch. Tests run with the race
+# detector in make test, and without it with these, to save time.
 OTHER      = $(filter-out $(shell go env GOVERSION | cut -d. -f1,2).%,$(RELEASES))
 PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is
@@ -40,8 +43,9 @@ again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "
 
 .PHONY: test check format fix vet staticcheck integration picture accept-api tidy registries fuzz soak bench release
 
-test: check
-	$(call each,$(PUBLIC),go test -vet=off -race -count=1 -timeout=30m ./...)
+test:
+	@$(if $(RACE),,echo "There's no C compiler, so the tests run without the race detector.")
+	$(call each,$(PUBLIC),go test -vet=off $(RACE) -count=1 -timeout=30m ./...)
 	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
 
 # check leaves to make integration what compiles for other systems, and the analysis of the
