@@ -46,8 +46,8 @@
 //
 //   - the Challenge of package deliver suits receivers that verify signatures, and is the
 //     strongest: the receiver proves that it has this client's key.
-//   - [Echo] suits receivers behind a gateway or a low-code tool, which often send a
-//     challenge back by themselves.
+//   - [Echo] suits receivers behind a gateway or a low-code tool, which can send a field of
+//     the request back but can't sign.
 //   - [Handshake] suits receivers of CloudEvents.
 //
 // A probe reveals whether a public endpoint is open, which is one reason why probes are rate

@@ -118,13 +118,13 @@ func ExampleURL() {
 	// https://hooks.example.com:8443/services/T0/B0?token=abc
 }
 
-// The receiver sends the challenge back, as gateways often do by themselves.
+// The receiver sends the text back. Gateways and low-code tools can do that, too.
 func ExampleEcho() {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var event struct{ Type, Challenge string }
+		var event struct{ Type, Echo string }
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&event)
-		if err == nil && event.Type == "url_verification" {
-			_ = json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
+		if err == nil && event.Type == "webhook.echo" {
+			_ = json.NewEncoder(w).Encode(map[string]string{"echo": event.Echo})
 		}
 	}))
 	defer receiver.Close()

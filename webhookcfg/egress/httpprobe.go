@@ -88,24 +88,30 @@ func Handshake(origin string) (HTTPProbe, error) {
 // maxEcho leaves room for white space around the text.
 const maxEcho = 128
 
-var errNoEcho = errors.New("egress: the response to the challenge is not its text")
+// echoKey is the key of the text. No other protocol that we know of has it: a receiver that
+// sends back what it finds under a key like "challenge" may never have heard of us.
+const echoKey = "echo"
+
+var errNoEcho = errors.New("egress: the response to the echo is not its text")
 
 // Echo is an HTTPProbe that asks the receiver to send back a random text. Somebody who can
 // only guess a URL can't do that, so it shows that the receiver expects notifications. The
 // request is a POST with the body
 //
-//	{"type":"url_verification","challenge":"<26 letters and digits>"}
+//	{"type":"webhook.echo","echo":"<26 letters and digits>"}
 //
 // The receiver responds with a status from 200 to 299 and the text alone, or exactly
-// {"challenge":"<the text>"}. White space around either doesn't matter. A server that
-// reflects the whole request has agreed to nothing, and fails.
+// {"echo":"<the text>"}. White space around either doesn't matter. A server that reflects the
+// whole request has agreed to nothing, and fails. So does one that responds to the challenge of
+// another protocol, such as a chat service's url_verification: many of these servers do that
+// before they know who asks.
 //
 // The request isn't signed. If your receivers have keys, they prove more with the Challenge
 // of package deliver.
 func Echo(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
-	challenge := rand.Text()
+	text := rand.Text()
 	header := http.Header{"Content-Type": {"application/json"}}
-	resp, err := send(ctx, httpClient, http.MethodPost, target, header, `{"type":"url_verification","challenge":"`+challenge+`"}`)
+	resp, err := send(ctx, httpClient, http.MethodPost, target, header, `{"type":"webhook.echo","`+echoKey+`":"`+text+`"}`)
 	if err != nil {
 		return err
 	}
@@ -114,9 +120,9 @@ func Echo(ctx context.Context, _ string, httpClient *http.Client, target URL) er
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("egress: the response to the challenge has status %d", resp.StatusCode)
+		return fmt.Errorf("egress: the response to the echo has status %d", resp.StatusCode)
 	}
-	if truncated || subtle.ConstantTimeCompare([]byte(echoed(body)), []byte(challenge)) != 1 {
+	if truncated || subtle.ConstantTimeCompare([]byte(echoed(body)), []byte(text)) != 1 {
 		return errNoEcho
 	}
 	return nil
@@ -124,7 +130,7 @@ func Echo(ctx context.Context, _ string, httpClient *http.Client, target URL) er
 
 // echoed returns the text that a receiver sent back.
 func echoed(body []byte) string {
-	field := []strictjson.Field{{Key: "challenge"}}
+	field := []strictjson.Field{{Key: echoKey}}
 	if strictjson.Decode(body, field) == nil {
 		return field[0].Value
 	}

@@ -183,13 +183,13 @@ func TestEcho(t *testing.T) {
 	tests := []struct {
 		name     string
 		status   int
-		response func(challenge, body string) string
+		response func(text, body string) string
 		consent  bool
 	}{
 		{"text", 200, func(c, _ string) string { return c }, true},
 		{"text and a line break", 201, func(c, _ string) string { return c + "\r\n" }, true},
-		{"object", 200, func(c, _ string) string { return `{"challenge":"` + c + `"}` }, true},
-		{"object with white space", 200, func(c, _ string) string { return " {\n\t\"challenge\" : \"" + c + "\"\n}\n" }, true},
+		{"object", 200, func(c, _ string) string { return `{"echo":"` + c + `"}` }, true},
+		{"object with white space", 200, func(c, _ string) string { return " {\n\t\"echo\" : \"" + c + "\"\n}\n" }, true},
 
 		{"reflected request", 200, func(_, body string) string { return body }, false},
 		{"reflected request, as a string", 200, func(_, body string) string { return fmt.Sprintf("%q", body) }, false},
@@ -198,10 +198,11 @@ func TestEcho(t *testing.T) {
 		{"text twice", 200, func(c, _ string) string { return c + c }, false},
 		{"part of the text", 200, func(c, _ string) string { return c[:len(c)-1] }, false},
 		{"other letter case", 200, func(c, _ string) string { return strings.ToLower(c) }, false},
-		{"repeated key", 200, func(c, _ string) string { return `{"challenge":"` + c + `","challenge":"` + c + `"}` }, false},
-		{"another key", 200, func(c, _ string) string { return `{"Challenge":"` + c + `"}` }, false},
-		{"one more key", 200, func(c, _ string) string { return `{"challenge":"` + c + `","ok":"true"}` }, false},
-		{"two objects", 200, func(c, _ string) string { return `{"challenge":"` + c + `"}{}` }, false},
+		{"repeated key", 200, func(c, _ string) string { return `{"echo":"` + c + `","echo":"` + c + `"}` }, false},
+		{"another key", 200, func(c, _ string) string { return `{"Echo":"` + c + `"}` }, false},
+		{"one more key", 200, func(c, _ string) string { return `{"echo":"` + c + `","ok":"true"}` }, false},
+		{"two objects", 200, func(c, _ string) string { return `{"echo":"` + c + `"}{}` }, false},
+		{"key of other protocols", 200, func(c, _ string) string { return `{"challenge":"` + c + `"}` }, false},
 		{"array", 200, func(c, _ string) string { return `["` + c + `"]` }, false},
 		{"empty", 200, func(string, string) string { return "" }, false},
 		{"empty object", 200, func(string, string) string { return "{}" }, false},
@@ -215,12 +216,12 @@ func TestEcho(t *testing.T) {
 			receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requests <- r
 				body, _ := io.ReadAll(r.Body)
-				var sent struct{ Type, Challenge string }
-				if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "url_verification" || len(sent.Challenge) != 26 {
+				var sent struct{ Type, Echo string }
+				if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "webhook.echo" || len(sent.Echo) != 26 {
 					t.Errorf("body %q", body)
 				}
 				w.WriteHeader(test.status)
-				_, _ = io.WriteString(w, test.response(sent.Challenge, string(body)))
+				_, _ = io.WriteString(w, test.response(sent.Echo, string(body)))
 			}))
 			err := probeWith(t, newLoopback(nil), egress.Echo, receiver.at("http", receiverName))
 			if test.consent && err != nil || !test.consent && reasonOf(err) != egress.ReasonResponse {
@@ -231,6 +232,45 @@ func TestEcho(t *testing.T) {
 				t.Errorf("request %s %s, %s", r.Method, r.RequestURI, r.Header.Get("Content-Type"))
 			}
 		})
+	}
+}
+
+// TestEchoOfOtherProtocols: servers that respond to the challenges of other protocols before they
+// know who asks have agreed to nothing.
+func TestEchoOfOtherProtocols(t *testing.T) {
+	for name, handle := range map[string]func(w http.ResponseWriter, kind string, body map[string]string){
+		"url_verification, text": func(w http.ResponseWriter, kind string, body map[string]string) {
+			if kind == "url_verification" {
+				_, _ = io.WriteString(w, body["challenge"])
+			}
+		},
+		"url_verification, object": func(w http.ResponseWriter, kind string, body map[string]string) {
+			if kind == "url_verification" {
+				_ = json.NewEncoder(w).Encode(map[string]string{"challenge": body["challenge"]})
+			}
+		},
+		"whatever has a challenge": func(w http.ResponseWriter, _ string, body map[string]string) {
+			if text, ok := body["challenge"]; ok {
+				_, _ = io.WriteString(w, text)
+			}
+		},
+		"always": func(w http.ResponseWriter, _ string, body map[string]string) {
+			_ = json.NewEncoder(w).Encode(map[string]string{"challenge": body["challenge"]})
+		},
+		"validation of a subscription": func(w http.ResponseWriter, _ string, body map[string]string) {
+			_ = json.NewEncoder(w).Encode(map[string]string{"validationResponse": body["validationCode"]})
+		},
+	} {
+		receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body map[string]string
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			handle(w, body["type"], body)
+		}))
+		if err := probeWith(t, newLoopback(nil), egress.Echo, receiver.at("http", receiverName)); reasonOf(err) != egress.ReasonResponse {
+			t.Errorf("%s: Probe = %v", name, err)
+		}
 	}
 }
 
