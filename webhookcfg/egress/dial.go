@@ -19,7 +19,10 @@ const dialTimeout = 10 * time.Second
 // DialContext connects to address, a host and a port, if the policy allows it. The network
 // must be "tcp". If the host is a name, each of its addresses is checked just before the
 // attempt to connect to it. DialContext tries at most eight of them, within ten seconds
-// altogether.
+// altogether. IPv6 and IPv4 addresses take turns, and an address that hasn't responded after 300
+// milliseconds doesn't keep the next one waiting (RFC 8305). So there can be up to eight attempts
+// at the same time. All of them have ended, and at most one connection is open, when DialContext
+// returns.
 //
 // Use it as the DialContext of an [http.Transport] if you need a transport of your own. Leave
 // Proxy and DialTLSContext nil, and set TLSHandshakeTimeout: net/http doesn't apply the
@@ -115,25 +118,70 @@ func (p *Policy) parseAddress(ctx context.Context, network, address string) (des
 	return to, nil
 }
 
-// dialAddrs tries the addresses in the resolver's order, and gives each its share of the time
-// that is left. It returns the first connection, or else the first error.
+// attemptDelay is how long an attempt to connect has before the next address is tried beside
+// it (RFC 8305 section 5).
+const attemptDelay = 300 * time.Millisecond
+
+// dialAddrs tries the addresses in their order: the next one as soon as an attempt fails, or
+// takes attemptDelay or longer. It returns the first connection, or else the error of the first
+// address, once every attempt has ended.
 func (p *Policy) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
-	var firstErr error
-	for i, addr := range addrs {
-		share := time.Until(deadline) / time.Duration(len(addrs)-i)
-		attempt, cancel := context.WithTimeout(ctx, share)
-		conn, err := p.dialAddr(attempt, netip.AddrPortFrom(addr.Unmap(), port))
-		cancel()
-		if err == nil {
-			return conn, nil
+	delay := min(attemptDelay, time.Until(deadline)/time.Duration(len(addrs)))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type attempt struct {
+		index int
+		conn  net.Conn
+		err   error
+	}
+	ended := make(chan attempt)
+	started, running := 0, 0
+	start := func() {
+		index := started
+		started, running = started+1, running+1
+		go func() {
+			conn, err := singleflight.Call(func() (net.Conn, error) {
+				return p.dialAddr(ctx, netip.AddrPortFrom(addrs[index].Unmap(), port))
+			})
+			ended <- attempt{index, conn, err}
+		}()
+	}
+	var conn net.Conn
+	var panicked error
+	errs := make([]error, len(addrs))
+	for start(); running > 0; {
+		var next <-chan time.Time
+		if started < len(addrs) && ctx.Err() == nil {
+			next = time.After(delay)
 		}
-		firstErr = cmp.Or(firstErr, err)
-		if ctx.Err() != nil {
-			break
+		select {
+		case <-next:
+			start()
+			continue
+		case a := <-ended:
+			running--
+			if errs[a.index] = a.err; a.err == nil {
+				if conn != nil {
+					_ = a.conn.Close()
+					continue
+				}
+				conn = a.conn
+				cancel()
+			}
+			if _, ok := errors.AsType[*singleflight.PanicError](a.err); ok {
+				panicked = a.err
+				cancel()
+			}
+		}
+		if started < len(addrs) && ctx.Err() == nil {
+			start()
 		}
 	}
-	return nil, firstErr
+	if conn != nil {
+		return conn, nil
+	}
+	return nil, cmp.Or(panicked, cmp.Or(errs...))
 }
 
 // dialAddr checks one literal address and connects to it.
@@ -190,7 +238,28 @@ func (d dialer) resolve(ctx context.Context, to destination) ([]netip.Addr, erro
 			}
 		}
 	}
+	addrs = alternate(addrs)
 	return addrs[:min(len(addrs), maxAddrs)], nil
+}
+
+// alternate returns the addresses in an order in which IPv6 and IPv4 take turns, as long as there
+// are any of both. It starts with the first one's. So if one family leads nowhere, as IPv6 does
+// on many networks, the other one is tried soon (RFC 8305 section 4).
+func alternate(addrs []netip.Addr) []netip.Addr {
+	var same, other []netip.Addr
+	for _, addr := range addrs {
+		if addr.Unmap().Is4() == addrs[0].Unmap().Is4() {
+			same = append(same, addr)
+		} else {
+			other = append(other, addr)
+		}
+	}
+	mixed := make([]netip.Addr, 0, len(addrs))
+	for i := range max(len(same), len(other)) {
+		mixed = append(mixed, same[min(i, len(same)):min(i+1, len(same))]...)
+		mixed = append(mixed, other[min(i, len(other)):min(i+1, len(other))]...)
+	}
+	return mixed
 }
 
 var errNoAddress = errors.New("egress: host name without addresses")

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,37 +229,187 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// TestSilentAddressesShareTheTime: an address that doesn't respond leaves time for the ones
-// after it, and one that refuses costs none.
-func TestSilentAddressesShareTheTime(t *testing.T) {
+// dials are the attempts to connect of a test with a fake clock.
+type dials struct {
+	start time.Time
+	mu    sync.Mutex
+	order []string
+	at    []time.Duration
+	open  int // attempts and connections
+}
+
+// record records an attempt. What it returns is to be called at the end of the attempt, or of its
+// connection.
+func (d *dials) record(address string) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.order, d.at = append(d.order, address), append(d.at, time.Since(d.start))
+	d.open++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.open--
+	}
+}
+
+// countedConn is a connection that counts as open until it's closed.
+type countedConn struct {
+	net.Conn
+	end func()
+}
+
+func (c countedConn) Close() error {
+	c.end()
+	return nil
+}
+
+// TestAddressesTakeTurns: whatever addresses lead nowhere, the one that works is tried soon, both
+// by probes and by calls. Nothing is left of the others: neither attempts, nor connections.
+func TestAddressesTakeTurns(t *testing.T) {
+	const tick = 300 * time.Millisecond
+	six := func(n int) string { return fmt.Sprintf("2606:2800::%d", n) }
+	four := func(n int) string { return fmt.Sprintf("8.8.8.%d", n) }
+	many := []string{six(1), six(2), six(3), six(4), six(5), six(6), six(7), six(8), four(1), four(2), four(3)}
+	for _, test := range []struct {
+		name  string
+		addrs []string
+		does  func(addr string) string // "refuses", "is silent", "is slow" or "connects"
+		order []string
+		at    []time.Duration
+		fails bool
+	}{
+		{
+			"IPv6 is refused", many,
+			func(addr string) string { return map[bool]string{true: "refuses", false: "connects"}[addr[0] == '2'] },
+			[]string{six(1), four(1)}, []time.Duration{0, 0}, false,
+		},
+		{
+			"IPv6 is silent", many,
+			func(addr string) string { return map[bool]string{true: "is silent", false: "connects"}[addr[0] == '2'] },
+			[]string{six(1), four(1)}, []time.Duration{0, tick}, false,
+		},
+		{
+			"IPv4 is silent", []string{four(1), four(2), six(1), four(3), six(2)},
+			func(addr string) string { return map[bool]string{true: "connects", false: "is silent"}[addr == six(2)] },
+			[]string{four(1), six(1), four(2), six(2)}, []time.Duration{0, tick, 2 * tick, 3 * tick}, false,
+		},
+		{
+			"all are slow", []string{six(1), six(2), four(1)},
+			func(string) string { return "is slow" },
+			[]string{six(1), four(1), six(2)}, []time.Duration{0, tick, 2 * tick}, false,
+		},
+		{
+			"one refuses after another fell silent", []string{six(1), four(1), six(2)},
+			func(addr string) string {
+				return map[string]string{six(1): "is silent", four(1): "refuses", six(2): "connects"}[addr]
+			},
+			[]string{six(1), four(1), six(2)}, []time.Duration{0, tick, tick}, false,
+		},
+		{
+			"all are silent", many,
+			func(string) string { return "is silent" },
+			[]string{six(1), four(1), six(2), four(2), six(3), four(3), six(4), six(5)},
+			[]time.Duration{0, tick, 2 * tick, 3 * tick, 4 * tick, 5 * tick, 6 * tick, 7 * tick}, true,
+		},
+		{
+			"all refuse", many,
+			func(string) string { return "refuses" },
+			[]string{six(1), four(1), six(2), four(2), six(3), four(3), six(4), six(5)},
+			make([]time.Duration, 8), true,
+		},
+		{
+			"mapped and NAT64", []string{"::ffff:8.8.8.8", four(1), "64:ff9b::8.8.8.9"},
+			func(string) string { return "refuses" },
+			[]string{"8.8.8.8", "64:ff9b::808:809", four(1)}, make([]time.Duration, 3), true,
+		},
+	} {
+		for name, call := range map[string]func(*testing.T, *egress.Policy) error{
+			"probe": func(t *testing.T, policy *egress.Policy) error {
+				return newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL("http://receiver.example/"))
+			},
+			"call": func(t *testing.T, policy *egress.Policy) error {
+				conn, err := policy.DialContext(t.Context(), "tcp", "receiver.example:80")
+				if err == nil {
+					_ = conn.Close()
+				}
+				return err
+			},
+		} {
+			t.Run(test.name+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tried := &dials{start: time.Now()}
+					policy := newStrict()
+					policy.AllowHTTP, policy.AllowNAT64, policy.Resolver = true, true, resolveTo(test.addrs...)
+					policy.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+						addr := netip.MustParseAddrPort(address).Addr().String()
+						end := tried.record(addr)
+						switch test.does(addr) {
+						case "refuses":
+							end()
+							return nil, errDialled
+						case "is silent":
+							<-ctx.Done()
+							end()
+							return nil, ctx.Err()
+						case "is slow": // and connects even if nobody wants that any more
+							time.Sleep(2*tick + tick/2)
+						}
+						return countedConn{nil, end}, nil
+					}
+					if err := call(t, policy); (err != nil) != test.fails {
+						t.Error(err)
+					}
+					synctest.Wait()
+					if !slices.Equal(tried.order, test.order) || !slices.Equal(tried.at, test.at) {
+						t.Errorf("tried %v at %v, want %v at %v", tried.order, tried.at, test.order, test.at)
+					}
+					if tried.open != 0 {
+						t.Errorf("%d attempts or connections are left", tried.open)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestLittleTimeForManyAddresses: with a deadline of less than 300 milliseconds for each address,
+// every address still gets its turn.
+func TestLittleTimeForManyAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var order []string
-		var starts []time.Duration
-		start := time.Now()
-		near, far := net.Pipe()
-		defer func() { _, _ = near.Close(), far.Close() }()
+		tried := &dials{start: time.Now()}
 		policy := newStrict()
-		policy.Resolver = resolveTo("2606:2800::1", "8.8.8.8", "2606:2800::2", "9.9.9.9", "1.1.1.1")
+		policy.Resolver = resolveTo("8.8.8.1", "8.8.8.2", "8.8.8.3", "8.8.8.4")
 		policy.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
-			order, starts = append(order, address), append(starts, time.Since(start))
-			switch address {
-			case "8.8.8.8:443":
-				return nil, errDialled
-			case "9.9.9.9:443":
-				return near, nil
+			defer tried.record(address)()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		defer cancel()
+		_, err := policy.DialContext(ctx, "tcp", "receiver.example:443")
+		if reasonOf(err) != egress.ReasonTimeout || len(tried.order) != 4 || tried.open != 0 {
+			t.Errorf("%v, tried %v at %v", err, tried.order, tried.at)
+		}
+	})
+}
+
+// TestPanicOfOneAttempt: a panic of Dial is what the caller gets, and the other attempts end.
+func TestPanicOfOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := &dials{start: time.Now()}
+		policy := newStrict()
+		policy.Resolver = resolveTo("8.8.8.1", "8.8.8.2", "8.8.8.3")
+		policy.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+			defer tried.record(address)()
+			if address == "8.8.8.2:443" {
+				panic("of the host")
 			}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		conn, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443")
-		if err != nil || conn != near {
-			t.Fatalf("DialContext = %v, %v", conn, err)
-		}
-		wantOrder := []string{"[2606:2800::1]:443", "8.8.8.8:443", "[2606:2800::2]:443", "9.9.9.9:443"}
-		const first, third = 10 * time.Second / 5, 8 * time.Second / 3
-		wantStarts := []time.Duration{0, first, first, first + third}
-		if !slices.Equal(order, wantOrder) || !slices.Equal(starts, wantStarts) {
-			t.Errorf("dialled %v at %v, want %v at %v", order, starts, wantOrder, wantStarts)
+		_, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443")
+		if err == nil || !strings.HasPrefix(err.Error(), "of the host\n") || len(tried.order) != 2 || tried.open != 0 {
+			t.Errorf("%v, tried %v, %d are left", err, tried.order, tried.open)
 		}
 	})
 }

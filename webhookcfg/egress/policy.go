@@ -68,8 +68,8 @@ type Policy struct {
 	Resolver Resolver
 
 	// Dial opens a connection to address, a literal address and port that was checked. It
-	// must connect to nothing else, and return when its context ends, because it keeps the
-	// slot of its probe until then. If nil, a [net.Dialer] is used that checks each address
+	// must connect to nothing else, and return when its context ends, because the call waits
+	// for it, and a probe keeps its slot until then. It must be safe for concurrent use. If nil, a [net.Dialer] is used that checks each address
 	// again as it connects.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 

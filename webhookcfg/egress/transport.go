@@ -2,13 +2,10 @@ package egress
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"time"
-
-	"example.com/go-webhookcfg/internal/singleflight"
 )
 
 // Limits of a [Transport].
@@ -174,7 +171,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = errSwitched
 	}
 	if err != nil {
-		return nil, roundTripError(req.Context(), to, err)
+		return nil, unreachable(req.Context(), to, ReasonResponse, err)
 	}
 	if location := resp.Header.Get("Location"); location != "" {
 		if _, err := req.URL.Parse(location); err != nil {
@@ -186,15 +183,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Request = req
 	return resp, nil
-}
-
-// roundTripError hides the text of an error of [http.Transport], which may quote the
-// receiver.
-func roundTripError(ctx context.Context, to destination, err error) error {
-	if _, ok := errors.AsType[*singleflight.PanicError](err); ok {
-		return err
-	}
-	return unreachable(ctx, to, ReasonResponse, err)
 }
 
 // CloseIdleConnections closes the connections that are not in use.

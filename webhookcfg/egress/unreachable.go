@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+
+	"example.com/go-webhookcfg/internal/singleflight"
 )
 
 // Reason is the step at which a call failed. Keep reasons to your events and logs: a client
@@ -74,14 +76,18 @@ func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 // wrapped.
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
-// unreachable converts err, which occurred at the given step, into an [*UnreachableError]. If
-// ctx was cancelled, it returns the error of ctx. An error that wraps ErrUnavailable stays as
-// it is.
+// unreachable converts err, which occurred at the given step, into an [*UnreachableError], whose
+// text has nothing of err, since that may quote the receiver. If ctx was cancelled, it returns
+// the error of ctx. A panic of the host's functions and an error that wraps ErrUnavailable stay
+// as they are.
 func unreachable(ctx context.Context, to destination, step Reason, err error) error {
+	var panicked *singleflight.PanicError
 	var known *UnreachableError
 	var rule PolicyError
 	var netErr net.Error
 	switch {
+	case errors.As(err, &panicked):
+		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case errors.Is(err, ErrUnavailable):
