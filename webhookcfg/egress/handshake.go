@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
+	"io"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,16 +46,35 @@ func (p *Policy) secure(ctx context.Context, conn net.Conn, host string) (*secur
 	defer cancel()
 	metered := &meteredConn{Conn: conn, left: maxHandshakeBytes}
 	var verified [][]*x509.Certificate
-	secured := tls.Client(metered, p.tlsConfig(host, &verified))
+	config := p.tlsConfig(host, &verified)
+	asksForCertificate := false
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asksForCertificate = true
+		return new(tls.Certificate), nil // none
+	}
+	secured := tls.Client(metered, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
+		if asksForCertificate && isAlert(err) {
+			err = &clientCertificateError{err}
+		}
 		return nil, err
 	}
 	metered.left = maxOverhead
 	state := secured.ConnectionState()
 	state.VerifiedChains = verified
-	return &secureConn{Conn: secured, metered: metered, state: state}, nil
+	return &secureConn{Conn: secured, metered: metered, state: state, asksForCertificate: asksForCertificate}, nil
 }
+
+// clientCertificateError means that TLS failed, and that the receiver seems to require a client
+// certificate. We have none.
+type clientCertificateError struct{ cause error }
+
+func (e *clientCertificateError) Error() string {
+	return "egress: no client certificate for the receiver: " + e.cause.Error()
+}
+
+func (e *clientCertificateError) Unwrap() error { return e.cause }
 
 // tlsConfig returns the configuration of every handshake. Probes use it too, so a probe fails
 // if a notification would. We offer only HTTP/1.1 (ALPN, RFC 7301): a notification is one
@@ -139,14 +160,26 @@ func alternativeNames(cert *x509.Certificate) []byte {
 // meteredConn is a connection that fails once you've read more than left bytes from it.
 type meteredConn struct {
 	net.Conn
-	left int
+	left   int
+	failed atomic.Bool // the connection itself, for example because the peer closed it
 }
 
 func (c *meteredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.failed.Store(true)
+	}
 	c.left -= n
 	if c.left < 0 {
 		return 0, errOverhead
+	}
+	return n, err
+}
+
+func (c *meteredConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		c.failed.Store(true)
 	}
 	return n, err
 }
@@ -155,14 +188,66 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 // bytes.
 type secureConn struct {
 	*tls.Conn
-	metered *meteredConn
-	state   tls.ConnectionState
+	metered            *meteredConn
+	state              tls.ConnectionState
+	asksForCertificate bool
+	failure            atomic.Pointer[error] // of TLS, after the handshake
 }
 
 func (c *secureConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.metered.left = min(c.metered.left+n*overheadPerByte, maxOverhead)
-	return n, err
+	return n, c.note(err)
+}
+
+func (c *secureConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	return n, c.note(err)
+}
+
+// note remembers an error that is neither the end of the data nor of the connection below, so
+// it's one of TLS: an alert, or something that we don't accept, such as renegotiation. We don't
+// renegotiate: HTTP/1.1 servers do so to ask for a client certificate, and we have none.
+func (c *secureConn) note(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || c.metered.failed.Load() {
+		return err
+	}
+	if c.asksForCertificate && isAlert(err) || isRenegotiation(err) {
+		err = &clientCertificateError{err}
+	}
+	c.failure.CompareAndSwap(nil, &err)
+	return err
+}
+
+// isAlert reports whether the receiver has sent an alert. crypto/tls doesn't export their type.
+func isAlert(err error) bool {
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "remote error"
+}
+
+// isRenegotiation reports whether we have refused to renegotiate.
+func isRenegotiation(err error) bool {
+	const noRenegotiation tls.AlertError = 100
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "local error" && alert.Err.Error() == noRenegotiation.Error()
+}
+
+// alertTimeout is how long a probe waits for an alert.
+const alertTimeout = time.Second
+
+// awaitAlert returns an error if the receiver asks for a client certificate and then says that
+// it requires one. In TLS 1.3, our side of the handshake is complete before the receiver has
+// looked at it. A receiver that doesn't insist says nothing, so we can only wait.
+func (c *secureConn) awaitAlert() error {
+	if !c.asksForCertificate || c.state.Version < tls.VersionTLS13 {
+		return nil
+	}
+	_ = c.SetReadDeadline(time.Now().Add(alertTimeout))
+	_, err := c.Read(make([]byte, 1))
+	if netErr, ok := errors.AsType[net.Error](err); err == nil || ok && netErr.Timeout() {
+		return nil
+	}
+	return &clientCertificateError{err}
 }
 
 // Close closes the connection without a close_notify alert. If the receiver doesn't read, the

@@ -256,6 +256,21 @@ func (c *call) rest() (surplus []*pooledConn) {
 	return c.pool.rest(c.conn)
 }
 
+// tlsFailure returns why TLS failed on the connection of the call, or nil if it didn't.
+func (c *call) tlsFailure() error {
+	if c.conn == nil {
+		return nil
+	}
+	secured, ok := c.conn.Conn.(*secureConn)
+	if !ok {
+		return nil
+	}
+	if failure := secured.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
 // context returns a context that makes net/http report to the call.
 func (c *call) context(ctx context.Context) context.Context {
 	ctx = context.WithValue(ctx, callKey{}, c)

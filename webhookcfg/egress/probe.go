@@ -194,10 +194,16 @@ func (pr *Prober) run(ctx context.Context, client string, target URL, to destina
 
 func (pr *Prober) connect(ctx context.Context, to destination) error {
 	conn, err := dialer{policy: pr.policy, checkAll: true}.connect(ctx, to)
-	if err == nil {
-		_ = conn.Close() // the probe has succeeded by now
+	if err != nil {
+		return err
 	}
-	return err
+	defer func() { _ = conn.Close() }()
+	if secured, ok := conn.(*secureConn); ok {
+		if err := secured.awaitAlert(); err != nil {
+			return unreachable(ctx, to, ReasonTLS, err)
+		}
+	}
+	return nil
 }
 
 func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to destination) error {

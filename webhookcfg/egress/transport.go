@@ -171,7 +171,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = errSwitched
 	}
 	if err != nil {
-		return nil, unreachable(req.Context(), to, ReasonResponse, err)
+		step := ReasonResponse
+		if failure := c.tlsFailure(); failure != nil {
+			step, err = ReasonTLS, failure
+		}
+		return nil, unreachable(req.Context(), to, step, err)
 	}
 	if location := resp.Header.Get("Location"); location != "" {
 		if _, err := req.URL.Parse(location); err != nil {

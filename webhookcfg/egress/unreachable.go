@@ -24,8 +24,9 @@ const (
 	ReasonDenied Reason = "denied"
 	// ReasonConnection: no connection was established.
 	ReasonConnection Reason = "connection"
-	// ReasonTLS: the TLS handshake failed, or the certificate is invalid for a reason that has
-	// no name here.
+	// ReasonTLS: TLS failed, in the handshake or after it, or the certificate is invalid for a
+	// reason that has no name here. If the receiver seems to require a client certificate, the
+	// text of the error says so. Calls have none, so they don't renegotiate TLS either.
 	ReasonTLS Reason = "tls"
 	// ReasonCertificateExpired: the certificate, or one of its authorities', has expired or isn't valid
 	// yet.
@@ -48,7 +49,7 @@ const (
 var ErrUnavailable = errors.New("egress: unavailable")
 
 // UnreachableError means that a call of an endpoint failed. Its text contains the host, the
-// port and the reason. The cause, which it wraps, may contain more.
+// port, the reason and perhaps a hint. The cause, which it wraps, may contain more.
 type UnreachableError struct {
 	// Endpoint is the host and port, such as "example.com:443".
 	Endpoint string
@@ -59,9 +60,13 @@ type UnreachableError struct {
 }
 
 // Error returns endpoint and reason, such as "egress: example.com:443 is unreachable:
-// dns".
+// dns". For some reasons, a hint follows.
 func (e *UnreachableError) Error() string {
-	return "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
+	text := "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
+	if _, ok := errors.AsType[*clientCertificateError](e.cause); ok {
+		text += ": the receiver seems to require a client certificate, and calls have none"
+	}
+	return text
 }
 
 // Format implements [fmt.Formatter]. Every verb writes the result of Error. Otherwise odd
