@@ -46,7 +46,7 @@ type Receiver struct {
 	// connecting must fail.
 	Connects bool
 
-	// Responds says that you can get the header of a response. Otherwise sending must fail.
+	// Responds says that you can get the status of a response. Otherwise sending must fail.
 	Responds bool
 
 	// BodySize is how many bytes the body of your request needs to get to the hostile part.

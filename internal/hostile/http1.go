@@ -38,7 +38,7 @@ var overHTTP1 = []Receiver{
 	{Name: "close", serve: afterRequest(func(p *peer, _ []byte) { _ = p.Close() })},
 	{Name: "reset", serve: afterRequest(func(p *peer, _ []byte) { p.reset() })},
 	{Name: "echo", serve: afterRequest(func(p *peer, head []byte) { p.send(string(head)) })},
-	{Name: "echo in a field", serve: afterRequest(func(p *peer, head []byte) {
+	{Name: "echo in a field", Responds: true, serve: afterRequest(func(p *peer, head []byte) {
 		line, _, _ := bytes.Cut(head, []byte("\r\n"))
 		p.send(ok + string(line) + "\x1b[2J\r\n\r\n")
 	})},
@@ -56,11 +56,11 @@ var overHTTP1 = []Receiver{
 		p.send(ok)
 		p.drip("X-Drip: 1\r\n")
 	})},
-	{Name: "endless header", serve: afterRequest(func(p *peer, _ []byte) {
+	{Name: "endless header", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
 		p.send(ok)
 		p.flood("X-Flood: 1\r\n")
 	})},
-	{Name: "endless field", serve: afterRequest(func(p *peer, _ []byte) {
+	{Name: "endless field", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
 		p.send(ok + "X-Flood: ")
 		p.flood("x")
 	})},

@@ -17,7 +17,7 @@ import (
 var overRecords = []Receiver{
 	{Name: "endless session tickets", serve: sendingRecords("", "", sessionTicket)},
 	{Name: "endless key updates", serve: sendingRecords("", "", keyUpdate)},
-	{Name: "key updates in a field", serve: sendingRecords(ok+"X-Field: ", "x", keyUpdateDemand)},
+	{Name: "key updates in a field", Responds: true, serve: sendingRecords(ok+"X-Field: ", "x", keyUpdateDemand)},
 	{Name: "key updates in a body", Responds: true, serve: sendingRecords(ok+"\r\n", "x", keyUpdateDemand)},
 	{Name: "session tickets after a response", Responds: true, serve: sendingRecords(noContent, "", sessionTicket)},
 	{Name: "key updates after a response", Responds: true, serve: sendingRecords(noContent, "", keyUpdateDemand)},

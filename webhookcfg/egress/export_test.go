@@ -10,6 +10,17 @@ func Pooled(c *http.Client) (hosts, idle int) {
 	return len(p.hosts), p.idle.Len()
 }
 
+// Stray returns how many hosts get no second request over a connection of a client.
+func Stray(c *http.Client) int {
+	p := c.Transport.(*Transport).pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stray.Len()
+}
+
+// MaxStray is the limit of Stray.
+const MaxStray = maxStray
+
 // The rules that only tests tell apart.
 const (
 	ErrInvalidLength     = errInvalidLength

@@ -72,7 +72,7 @@ func TestNoResponse(t *testing.T) {
 	for name, response := range map[string]string{
 		"nothing":     "",
 		"another":     "SSH-2.0-OpenSSH_9.6\r\n",
-		"long header": "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("a", 32<<10) + "\r\n\r\n",
+		"long status": "HTTP/1.1 200 " + strings.Repeat("a", 32<<10),
 	} {
 		receiver := listen(t)
 		receiver.serve(func(conn net.Conn) {

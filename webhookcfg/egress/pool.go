@@ -33,8 +33,9 @@ type pool struct {
 	maxIdle      int
 
 	mu    sync.Mutex // also for the fields of hosts, calls and connections
-	hosts map[string]*host
+	hosts map[hostKey]*host
 	idle  *lru.Map[*pooledConn, struct{}] // by the client of the last call
+	stray *lru.Map[strayKey, time.Time]   // until when a host gets no second request over a connection
 }
 
 func newPool(maxIdle int, newTransport func() *http.Transport) *pool {
@@ -42,24 +43,33 @@ func newPool(maxIdle int, newTransport func() *http.Transport) *pool {
 	return &pool{
 		newTransport: newTransport,
 		maxIdle:      maxIdle,
-		hosts:        make(map[string]*host),
+		hosts:        make(map[hostKey]*host),
 		idle: lru.NewShared[*pooledConn, struct{}](maxIdle+1, func(c *pooledConn) uint64 {
 			return maphash.String(seed, c.client)
+		}),
+		stray: lru.NewShared[strayKey, time.Time](maxStray, func(key strayKey) uint64 {
+			return maphash.String(seed, key.client)
 		}),
 	}
 }
 
+// hostKey is a host and port, and how it's called.
+type hostKey struct {
+	address string
+	once    bool // with a new connection for each call
+}
+
 // host is a host and port, while it has users.
 type host struct {
-	address   string
+	hostKey
 	transport *http.Transport
 	users     int // calls, dials and open connections
 }
 
 // release ends a use of a host. Hold mu.
 func (p *pool) release(h *host) {
-	if h.users--; h.users == 0 && p.hosts[h.address] == h {
-		delete(p.hosts, h.address)
+	if h.users--; h.users == 0 && p.hosts[h.hostKey] == h {
+		delete(p.hosts, h.hostKey)
 	}
 }
 
@@ -105,6 +115,8 @@ type pooledConn struct {
 	client string // of the last call
 	uses   int    // the number of calls
 	closed bool
+
+	exchange exchange
 }
 
 // Write implements [net.Conn]. If net/http takes an idle connection that we're about to
@@ -113,12 +125,30 @@ func (c *pooledConn) Write(b []byte) (int, error) {
 	if c.evicted.Load() {
 		return 0, net.ErrClosed
 	}
+	c.exchange.wrote()
 	return c.Conn.Write(b)
+}
+
+// Read implements [net.Conn].
+func (c *pooledConn) Read(b []byte) (int, error) {
+	c.exchange.reads()
+	n, err := c.Conn.Read(b)
+	if c.exchange.read(b[:n], err) {
+		c.evicted.Store(true)
+		c.pool.mu.Lock()
+		c.pool.keepStray(c)
+		c.pool.mu.Unlock()
+	}
+	return n, err
 }
 
 // Close implements [net.Conn].
 func (c *pooledConn) Close() error {
+	hasStray := c.exchange.close() && !c.evicted.Load()
 	c.pool.mu.Lock()
+	if hasStray {
+		c.pool.keepStray(c)
+	}
 	if !c.closed {
 		c.closed = true
 		c.pool.idle.Remove(c)
@@ -152,10 +182,12 @@ func (p *pool) start(ctx context.Context, address string) *call {
 	c.deadline, _ = ctx.Deadline()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.hosts[address]
+	key := hostKey{address, p.hasStray(strayKey{c.client, address})}
+	h := p.hosts[key]
 	if h == nil {
-		h = &host{address: address, transport: p.newTransport()}
-		p.hosts[address] = h
+		h = &host{hostKey: key, transport: p.newTransport()}
+		h.transport.DisableKeepAlives = h.transport.DisableKeepAlives || key.once
+		p.hosts[key] = h
 	}
 	h.users++
 	c.host = h
@@ -234,6 +266,7 @@ func (c *call) got(conn net.Conn) {
 	c.pool.idle.Remove(c.conn)
 	c.conn.uses++
 	c.conn.client, c.use = c.client, c.conn.uses
+	c.conn.exchange.start()
 }
 
 // put records that net/http keeps the connection.
@@ -241,6 +274,7 @@ func (c *call) put() {
 	var surplus []*pooledConn
 	c.pool.mu.Lock()
 	c.reusable = true
+	c.conn.exchange.end()
 	if c.ended {
 		surplus = c.rest()
 	}
@@ -254,6 +288,21 @@ func (c *call) rest() (surplus []*pooledConn) {
 		return nil
 	}
 	return c.pool.rest(c.conn)
+}
+
+// failed records that there's no response to the call, and returns the status if the receiver
+// has sent one.
+func (c *call) failed() (status int) {
+	if c.conn == nil {
+		return 0
+	}
+	status, isStray := c.conn.exchange.status()
+	if isStray && c.use > 1 {
+		c.pool.mu.Lock()
+		defer c.pool.mu.Unlock()
+		c.pool.keepStray(c.conn)
+	}
+	return status
 }
 
 // tlsFailure returns why TLS failed on the connection of the call, or nil if it didn't.
@@ -281,7 +330,12 @@ func (c *call) context(ctx context.Context) context.Context {
 		ctx = httptrace.WithClientTrace(untraced{ctx}, &bounded)
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { c.got(info.Conn) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			c.got(info.Conn)
+			if c.use > 1 && !c.conn.exchange.awaitRead(ctx) {
+				c.conn.evicted.Store(true)
+			}
+		},
 		PutIdleConn: func(err error) {
 			if err == nil {
 				c.put()

@@ -83,6 +83,11 @@ func (o *TransportOptions) complete() error {
 // 7301 demands, the reason is [ReasonTLS], even in the default probe. Servers in Go accept
 // the handshake and fail at the first request.
 //
+// Some receivers send more than a response, such as a body after a 204. The next request could
+// take these bytes for its response, and fail although the receiver got it. So the requests of
+// that client to that host and port each use a new connection for an hour, for up to 1000 hosts
+// altogether. Beyond that, the client with the most hosts loses the least recently used one.
+//
 // If a receiver sends more than a response, net/http writes a line of less than 1 KiB to the
 // standard logger, which quotes up to 200 bytes of it. Only [log.SetOutput] prevents that.
 // The trailers of a response are limited to less than 200 bytes together, and so is the
@@ -147,6 +152,9 @@ var (
 // receiver may have received the request all the same. The text of an error contains nothing
 // that the receiver sent.
 //
+// If the status line is valid and the rest of the header isn't, there's a response with the
+// status and nothing else: the receiver has said what became of the request.
+//
 // A 101 response is an error, since no deadline would apply to its body. A Location that
 // isn't a URL is removed, because a client would replace the response by an error that quotes
 // it. Other 1xx responses are hidden from an [httptrace.ClientTrace], because net/http
@@ -171,11 +179,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = errSwitched
 	}
 	if err != nil {
+		status := c.failed()
 		step := ReasonResponse
 		if failure := c.tlsFailure(); failure != nil {
 			step, err = ReasonTLS, failure
 		}
-		return nil, unreachable(req.Context(), to, step, err)
+		failure := unreachable(req.Context(), to, step, err)
+		if known, ok := errors.AsType[*UnreachableError](failure); !ok || known.Timeout() || status < 200 {
+			return nil, failure
+		}
+		resp = statusOnly(req, status)
 	}
 	if location := resp.Header.Get("Location"); location != "" {
 		if _, err := req.URL.Parse(location); err != nil {

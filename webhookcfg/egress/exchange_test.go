@@ -1,0 +1,284 @@
+package egress_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+const noContent = "HTTP/1.1 204 No Content\r\n\r\n"
+
+// TestStrayBytes: bytes behind a response cost no message a second attempt if they come with the
+// response, and at most one message if they come when the next one is under way. Afterwards
+// nothing is open.
+func TestStrayBytes(t *testing.T) {
+	discardLog(t)
+	const messages = 20
+	for _, test := range []struct {
+		name     string
+		response string
+		stray    string
+		is408    bool
+	}{
+		{"204 and a body", noContent, "null", false},
+		{"204 with a length", "HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n", "null", false},
+		{"204 and a line", noContent, "null\r\n", false},
+		{"304 and a body", "HTTP/1.1 304 Not Modified\r\n\r\n", "<html>\r\n\r\n</html>", false},
+		{"more than the length", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ay\n", false},
+		{"more than no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "ok", false},
+		{"more than the chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "\r\n0\r\n\r\n", false},
+		{"more than a buffer", noContent, strings.Repeat("<p>null</p>\r\n", 1000), false},
+		{"second response", noContent, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", false},
+		{"time-out", noContent, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", true},
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			// With the response, once the connection is idle, or once the next request is there.
+			for _, when := range []string{"with", "idle", "next"} {
+				if when == "next" && (test.name == "second response" || test.is408) {
+					continue // nobody can tell
+				}
+				t.Run(test.name+", "+scheme+", "+when, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						ca := newAuthority(t)
+						var received, conns atomic.Int32
+						send := make(chan struct{})
+						policy := inMemory(t, ca, func(conn net.Conn) {
+							conn = serverSide(t, conn, scheme, ca)
+							conns.Add(1)
+							reader := bufio.NewReader(conn)
+							for n := 0; ; n++ {
+								if _, err := http.ReadRequest(reader); err != nil {
+									return
+								}
+								received.Add(1)
+								switch {
+								case when == "with":
+									go func() { _, _ = io.WriteString(conn, test.response+test.stray) }()
+								case when == "next" && n > 0:
+									_, _ = io.WriteString(conn, test.stray)
+									_, _ = io.WriteString(conn, test.response)
+								default:
+									_, _ = io.WriteString(conn, test.response)
+								}
+								if when == "idle" {
+									go func() {
+										<-send
+										_, _ = io.WriteString(conn, test.stray)
+									}()
+								}
+							}
+						})
+						client := newClient(t, policy)
+						failed := 0
+						for range messages {
+							if err := post(t.Context(), client, scheme+"://"+receiverName+"/", nil, readAll); err != nil {
+								failed++
+							}
+							if when == "idle" {
+								synctest.Wait()
+								send <- struct{}{}
+								synctest.Wait()
+							}
+						}
+						want := 0
+						if when == "next" {
+							want = 1
+						}
+						if failed != want || int(received.Load()) != messages {
+							t.Errorf("%d of %d failed, %d were received", failed, messages, received.Load())
+						}
+						synctest.Wait()
+						marked := 1
+						if test.is408 && when == "idle" {
+							marked = 0
+						}
+						if n := egress.Stray(client); n != marked {
+							t.Errorf("%d hosts with stray bytes, want %d", n, marked)
+						}
+						client.CloseIdleConnections()
+						synctest.Wait()
+						if hosts, idle := egress.Pooled(client); hosts != 0 || idle != 0 {
+							t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// discardLog hides what net/http logs of stray bytes.
+func discardLog(t *testing.T) {
+	out := log.Writer()
+	log.SetOutput(io.Discard)
+	t.Cleanup(func() { log.SetOutput(out) })
+}
+
+// serverSide returns the server's side of a connection, over TLS for https.
+func serverSide(t *testing.T, conn net.Conn, scheme string, ca *authority) net.Conn {
+	if scheme == "http" {
+		return conn
+	}
+	return tls.Server(conn, ca.valid(t, receiverName))
+}
+
+// TestStrayBytesAreForgotten: after an hour, connections are used again.
+func TestStrayBytesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns atomic.Int32
+		stray := "null"
+		policy := inMemory(t, newAuthority(t), func(conn net.Conn) {
+			conns.Add(1)
+			answering(noContent + stray)(conn)
+		})
+		client := newClient(t, policy)
+		send := func(of string) {
+			t.Helper()
+			if err := post(egress.ContextWithClient(t.Context(), of), client, "http://"+receiverName+"/", nil, readAll); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		send("acme")
+		stray = ""
+		conns.Store(0)
+		for range 10 {
+			send("acme")
+		}
+		if n := conns.Load(); n != 10 {
+			t.Errorf("%d connections for 10 requests after stray bytes", n)
+		}
+		for range 10 {
+			send("another client")
+		}
+		if n := conns.Load(); n != 11 {
+			t.Errorf("%d connections for 10 requests of another client", n-10)
+		}
+		time.Sleep(time.Hour)
+		conns.Store(0)
+		for range 10 {
+			send("acme")
+		}
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections for 10 requests an hour later", n)
+		}
+		client.CloseIdleConnections()
+	})
+}
+
+// TestStrayBytesOfManyHosts: what we remember is bounded, and a client with many hosts loses its
+// own.
+func TestStrayBytesOfManyHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns atomic.Int32
+		policy := inMemory(t, newAuthority(t), func(conn net.Conn) {
+			conns.Add(1)
+			answering(noContent + "null")(conn)
+		})
+		client := newClient(t, policy)
+		discardLog(t)
+		send := func(of, host string) {
+			ctx := egress.ContextWithClient(t.Context(), of)
+			if err := post(ctx, client, "http://"+host+".example/", nil, readAll); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		send("good", "one")
+		for n := range egress.MaxStray + 10 {
+			send("greedy", fmt.Sprint("h", n))
+		}
+		if n := egress.Stray(client); n != egress.MaxStray {
+			t.Errorf("%d hosts are remembered, want %d", n, egress.MaxStray)
+		}
+		conns.Store(0)
+		send("good", "one")
+		send("good", "one")
+		if n := conns.Load(); n != 2 {
+			t.Error("the host of another client was forgotten")
+		}
+		if hosts, idle := egress.Pooled(client); hosts != 0 || idle != 0 {
+			t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
+		}
+	})
+}
+
+// TestStatusOfAMalformedHeader: if the status line is valid, the status counts. Otherwise the
+// receiver, which has the message, would get it again.
+func TestStatusOfAMalformedHeader(t *testing.T) {
+	for _, test := range []struct {
+		response string
+		want     int // 0: no response
+	}{
+		{"HTTP/1.1 200 OK\r\nno field\r\n\r\n", 200},
+		{"HTTP/1.1 200 OK\r\nX Y: z\r\n\r\n", 200},
+		{"HTTP/1.1 204\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 204},
+		{"HTTP/1.0 503 Later\r\nTransfer-Encoding: x\r\nbroken\r\n\r\n", 503},
+		{"HTTP/1.1 410 Gone\r\nContent-Length: -1\r\n\r\n", 410},
+		{"HTTP/1.1 200 OK\n" + strings.Repeat("X-Flood: 1\r\n", 10_000), 200},
+		{"HTTP/1.1 200 OK\r\nX: y\r\n", 200}, // and then the end
+
+		{"HTTP/1.1 200 O", 0}, // and then the end
+		{"HTTP/1.1 200\x00OK\r\n\r\n", 0},
+		{"HTTP/1.1 20 OK\r\n\r\n", 0},
+		{"HTTP/1.1  200 OK\r\nbroken\r\n\r\n", 0},
+		{"HTTP/2.0 200 OK\r\nbroken\r\n\r\n", 0},
+		{"HTTP/1.1 103 Early Hints\r\nbroken\r\n\r\n", 0},
+		{"HTTP/1.1 101 Switching Protocols\r\nbroken\r\n\r\n", 0},
+		{"garbage\r\nHTTP/1.1 200 OK\r\n\r\n", 0},
+		{"nullHTTP/1.1 200 OK\r\n\r\n", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := newClient(t, inMemory(t, newAuthority(t), func(conn net.Conn) {
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, test.response)
+			}))
+			got := 0
+			err := post(t.Context(), client, "http://"+receiverName+"/", []byte("{}"), func(resp *http.Response) error {
+				got = resp.StatusCode
+				return readAll(resp)
+			})
+			if got != test.want || (err == nil) != (got != 0) || err != nil && reasonOf(err) != egress.ReasonResponse {
+				t.Errorf("%.60q: status %d, %v", test.response, got, err)
+			}
+			synctest.Wait()
+			if hosts, idle := egress.Pooled(client); hosts != 0 || idle != 0 {
+				t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
+			}
+		})
+	}
+}
+
+// TestHeaderThatNeverEnds: without the end of the header, a deadline or the caller ends the call,
+// and that's what it gets.
+func TestHeaderThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t, inMemory(t, newAuthority(t), func(conn net.Conn) {
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := post(ctx, client, "http://"+receiverName+"/", nil, readAll); reasonOf(err) != egress.ReasonTimeout {
+			t.Error(err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := post(ctx, client, "http://"+receiverName+"/", nil, readAll); reasonOf(err) != "" {
+			t.Error(err)
+		}
+	})
+}
