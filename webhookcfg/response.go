@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -13,11 +12,12 @@ import (
 // success is the body of each set and unset that succeeded.
 var success = []byte(`{"message":"successful"}`)
 
-// write writes all responses. With an empty scope, there is no Webhook-Scope field.
+// write writes all responses. With an empty scope, there is no Webhook-Scope field. The server
+// sets Content-Length: a middleware that replaces the body couldn't know that it has to remove ours.
 func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	header := w.Header()
-	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff", scope}
-	for i, key := range [...]string{"Content-Type", "Content-Length", "Cache-Control", "X-Content-Type-Options", "Webhook-Scope"} {
+	values := [...]string{"application/json", "no-store", "nosniff", scope}
+	for i, key := range [...]string{"Content-Type", "Cache-Control", "X-Content-Type-Options", "Webhook-Scope"} {
 		if values[i] != "" {
 			header[key] = values[i : i+1 : i+1] // a middleware may append
 		}

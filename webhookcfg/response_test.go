@@ -1,9 +1,11 @@
 package webhookcfg_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
@@ -162,6 +165,59 @@ func TestGolden(t *testing.T) {
 	for name := range webhookcfg.ErrorTable() {
 		if !seen[name] {
 			t.Errorf("no golden response has the code %s", name)
+		}
+	}
+}
+
+// TestReplacedBody: a middleware can replace the body of an error, be it shorter or longer. The
+// client gets all of it, at once and with its length, and can use the connection again, unless the
+// response closes it.
+func TestReplacedBody(t *testing.T) {
+	const expect = "Expect: 100-continue"
+	o := options()
+	o.Timeout = time.Hour
+	for _, page := range []string{"sorry", strings.Repeat("sorry ", 100)} {
+		address := serve(t, hooktest.ReplaceErrors(newHandler(t, newRecorder(), o), page))
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		responses := bufio.NewReader(conn)
+		for _, tt := range []struct {
+			name, request string
+			status        int
+			closes        bool
+		}{
+			{"success", request("DELETE", configure+"/e1", acme, ""), 200, false},
+			{"wrong secret", request("POST", configure, "acme:x", "{}"), 401, false},
+			{"malformed", request("POST", configure, acme, "{}"), 400, false},
+			{"not found", request("GET", "/nowhere", acme, ""), 404, false},
+			{"method", request("PUT", configure, acme, "{}"), 405, false},
+			{"method without a body", request("HEAD", configure, acme, ""), 405, false},
+			{"success again", request("DELETE", configure+"/e1", acme, ""), 200, false},
+			{"waits for a 100", request("POST", configure, "acme:x", "", "Content-Length: 100", expect), 401, true},
+		} {
+			method, _, _ := strings.Cut(tt.request, " ")
+			_, _ = io.WriteString(conn, strings.Replace(tt.request, "Connection: close\r\n", "", 1))
+			resp, err := http.ReadResponse(responses, &http.Request{Method: method})
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			want, length := page, len(page)
+			switch {
+			case tt.status == http.StatusOK:
+				want, length = successBody, len(successBody)
+			case method == http.MethodHead:
+				want = ""
+			}
+			if resp.StatusCode != tt.status || err != nil || string(body) != want || resp.ContentLength != int64(length) || resp.Close != tt.closes {
+				t.Errorf("%s: got %s, %d bytes of %q, to be closed: %t, %v", tt.name, resp.Status, resp.ContentLength, body, resp.Close, err)
+			}
 		}
 	}
 }

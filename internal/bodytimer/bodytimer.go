@@ -38,7 +38,7 @@ func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *htt
 	}
 	// net/http looks at the Body of its own request to decide whether it can use the
 	// connection again, so next gets a copy with another one.
-	t := &timer{w: w, r: r, timed: *r, active: true}
+	t := &timer{w: w, r: r, timed: *r, limit: limit, until: time.Now().Add(limit), active: true}
 	t.timed.Body = body{t}
 	t.running.Add(1)
 	t.timer = time.AfterFunc(limit, t.expire)
@@ -58,13 +58,16 @@ func canHaveBody(r *http.Request) bool {
 //
 // It sets a read deadline only when the time is over, for two reasons. A deadline replaces
 // any earlier one, which the server or a middleware may have set. And a deadline that passes
-// after the body was read looks as if the client had disconnected.
+// after the body was read looks as if the client had disconnected. If the response comes before
+// the rest of the body, neither matters any more, since the connection ends with it.
 type timer struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	timed     http.Request // the copy for the handler
-	read      int64        // bytes of the body
-	broken    bool         // reading it has failed, or panicked
+	limit     time.Duration
+	until     time.Time // when it ends
+	read      int64     // bytes of the body
+	broken    bool      // reading it has failed, or panicked
 	timer     *time.Timer
 	running   sync.WaitGroup // for expire, which the timer calls
 	active    bool           // the time is limited: the body hasn't been read
@@ -97,8 +100,8 @@ func (t *timer) stop() {
 }
 
 // beforeResponse reads the rest of the body while the time is still limited. Otherwise
-// net/http would read it after the handler returns. If the response comes first, end does it
-// instead.
+// net/http would read it after the handler returns. If the response comes first, net/http does
+// so, and end limits the time for that.
 func (t *timer) beforeResponse(status int) {
 	if t.responded || status < http.StatusOK {
 		return
@@ -122,19 +125,27 @@ func (t *timer) beforeResponse(status int) {
 func (t *timer) end(returned bool) {
 	if returned {
 		t.beforeResponse(http.StatusOK) // if the handler wrote nothing
-		if t.closing {
-			_ = http.NewResponseController(t.w).Flush()
-			t.closeBody()
-		}
 	}
-	unread := t.active || t.closing
+	unread := t.active
 	t.stop()
-	if unread && !t.late {
-		// net/http closes the connection, but first it would wait for the rest of the body:
-		// after a panic, and since Go 1.27, where Close doesn't read a body whose client waits
-		// for a 100, after such a request.
+	switch {
+	case t.late:
+	case returned && t.closing:
+		t.limitRest()
+	case unread:
+		// net/http closes the connection after a panic, but first it would wait for the rest of
+		// the body.
 		t.endReads()
 	}
+}
+
+// limitRest limits how long net/http waits for the rest of the body, once it has completed the
+// response: until the limit, or until an earlier deadline of the server.
+func (t *timer) limitRest() {
+	if s, ok := t.r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.ReadTimeout > 0 && s.ReadTimeout < t.limit {
+		return
+	}
+	_ = http.NewResponseController(t.w).SetReadDeadline(t.until)
 }
 
 // maxRest is how much net/http reads of a body that the handler hasn't read.

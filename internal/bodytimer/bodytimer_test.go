@@ -236,3 +236,25 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("got %v, %v", resp, err)
 	}
 }
+
+// TestReadTimeout: a response that comes before the rest of the body doesn't give the client more
+// time than the server does.
+func TestReadTimeout(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bodytimer.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		}), time.Hour, w, r)
+	}))
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+	conn := dial(t, server.Listener.Addr().String())
+	_, _ = io.WriteString(conn, requestLine+"Content-Length: 100\r\n\r\na=1")
+	r := bufio.NewReader(conn)
+	if status := finalStatus(r); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("got status %d", status)
+	}
+	if _, err := io.Copy(io.Discard, r); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server still holds the connection")
+	}
+}

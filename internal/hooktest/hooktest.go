@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -114,3 +115,34 @@ func Prints(value any) string {
 	_ = gob.NewEncoder(&out).Encode(value)
 	return out.String()
 }
+
+// ReplaceErrors is a middleware that replaces the body of each error with a page, as many
+// services do, and leaves the header alone.
+func ReplaceErrors(next http.Handler, page string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&errorPage{ResponseWriter: w, page: page}, r)
+	})
+}
+
+type errorPage struct {
+	http.ResponseWriter
+	page    string
+	isError bool
+}
+
+func (w *errorPage) WriteHeader(status int) {
+	w.ResponseWriter.WriteHeader(status)
+	if status >= http.StatusBadRequest {
+		w.isError = true
+		_, _ = io.WriteString(w.ResponseWriter, w.page)
+	}
+}
+
+func (w *errorPage) Write(body []byte) (int, error) {
+	if w.isError {
+		return len(body), nil
+	}
+	return w.ResponseWriter.Write(body)
+}
+
+func (w *errorPage) Unwrap() http.ResponseWriter { return w.ResponseWriter }

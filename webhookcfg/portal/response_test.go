@@ -1,8 +1,11 @@
 package portal_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"example.com/go-webhookcfg/internal/hooktest"
 )
 
 // TestHeader: no response is stored, runs a script, can be framed, shares its window with the site
@@ -33,5 +36,18 @@ func TestHeader(t *testing.T) {
 	f.portal.FrameAncestors = "https://app.example.com"
 	if got := f.serve(t).get("").header.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors https://app.example.com") {
 		t.Errorf("the option: %s", got)
+	}
+}
+
+// TestReplacedBody: a middleware can replace the body of an error.
+func TestReplacedBody(t *testing.T) {
+	f := newFixture(t)
+	f.around = func(next http.Handler) http.Handler { return hooktest.ReplaceErrors(next, "sorry") }
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range []string{"nothing", "entity?id=", "entity?id=%20"} {
+		if r := p.get(path); r.status < http.StatusBadRequest || r.text != "sorry" {
+			t.Errorf("%s: got %d %q", path, r.status, r.text)
+		}
 	}
 }
