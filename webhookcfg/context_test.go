@@ -22,7 +22,7 @@ func TestActor(t *testing.T) {
 		{"", "", ""},
 		{"ada@example.com", "ada@example.com", "ada@example.com"},
 		{"J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller"},
-		{"a\nlevel=ERROR\u202ed\x00", "alevel=ERRORd", "alevel=ERRORd"},
+		{"a\nlevel=ERROR\u202ed\x00", "a level=ERRORd", "a level=ERRORd"},
 		{long + "y", long, long},
 		{"ada s3cret", "ada s3cret", ""},
 	} {

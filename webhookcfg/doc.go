@@ -132,7 +132,8 @@
 //
 // Webhook URLs carry tokens, so an [egress.URL] prints as scheme, host and port only, and only
 // its owner can read the whole URL, with GET. Logs, errors, events and panics never contain a
-// client's secret either, unless a client sends it as its id.
+// client's secret either, unless somebody sends it as the id to sign in with. A secret of eight
+// bytes or more in an identifier, or in the host of a URL, is refused (400).
 //
 // Whatever your clients share, such as tables and connections, has a bound, and no client can
 // take the room of the others.

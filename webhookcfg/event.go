@@ -4,15 +4,14 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Event reports how one request went, or one call from Go. You can log it: its URLs show
 // scheme, host and port only, and it never contains a client's secret, unless a caller sent
-// the secret as its id. See PresentedID.
+// the secret as the id to sign in with. See PresentedID.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list". For calls from Go, it can also be
 	// "sign_in", "check", "notifications" or "send_again", as for [Handler.SignIn],
@@ -71,19 +70,8 @@ type Event struct {
 
 // shownID returns an unverified id as events can show it, or "" if it contains the secret.
 func shownID(id, secret string) string {
-	const limit = 128
-	shown := strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, id)
-	if secret != "" && (strings.Contains(id, secret) || strings.Contains(shown, secret)) {
+	if secret != "" && (strings.Contains(id, secret) || strings.Contains(redact.Printable(id), secret)) {
 		return ""
 	}
-	for len(shown) > limit {
-		_, size := utf8.DecodeLastRuneInString(shown)
-		shown = shown[:len(shown)-size]
-	}
-	return shown
+	return redact.Presented(id)
 }

@@ -82,6 +82,9 @@ func pageQuery(query string, entities entitySyntax) (after string, limit int, e 
 
 func (q *request) list(ctx context.Context) *apiError {
 	after, limit, e := pageQuery(q.r.URL.RawQuery, q.h.entities)
+	if e == nil {
+		e = q.checkSecrets(after)
+	}
 	if e != nil {
 		return e
 	}

@@ -53,3 +53,22 @@ func (o *operation) redactedError(err error) error {
 	}
 	return redact.Error(clean, err)
 }
+
+// ruleSecret refuses a secret where an identifier or the name of a host belongs.
+const ruleSecret = "An identifier, or the host of the URL, contains the secret of the request; send that only to sign in"
+
+// checkSecrets refuses a text that's stored and logged if a secret of the request is in it.
+func (o *operation) checkSecrets(text string) *apiError {
+	if redact.Identifies(text, o.secrets[:]...) {
+		return invalidRequest(ruleSecret)
+	}
+	return nil
+}
+
+// entityScope returns the scope of the entity that a request names.
+func (o *operation) entityScope(id string) (Scope, *apiError) {
+	if e := o.checkSecrets(id); e != nil {
+		return Scope{}, e
+	}
+	return o.h.entities.scope(id)
+}

@@ -128,9 +128,13 @@ func (q *request) bodyScope() (Scope, *apiError) {
 	if e != nil {
 		return Scope{}, e
 	}
-	q.url = egress.NewURL(body.url)
+	url := egress.NewURL(body.url)
+	if e := q.checkSecrets(url.String()); e != nil {
+		return Scope{}, e // before the event has the URL, too
+	}
+	q.url = url
 	if body.hasEntity {
-		return q.h.entities.scope(body.entity)
+		return q.entityScope(body.entity)
 	}
 	q.event.Scope = All() // so the event shows it, even if we refuse it
 	return All(), q.checkAll()
@@ -144,5 +148,5 @@ func (q *request) pathScope() (Scope, *apiError) {
 	}
 	// Servers other than net/http reuse a path's memory for their next request, but a store
 	// or an event may keep the identifier.
-	return q.h.entities.scope(strings.Clone(id))
+	return q.entityScope(strings.Clone(id))
 }

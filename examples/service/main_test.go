@@ -539,6 +539,9 @@ func TestBadModules(t *testing.T) {
 		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, "on"), "400 ")
 	}
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", strings.Repeat("x", 64<<10+1)), "400 ")
+	_, secret, _ := strings.Cut(client, ":")
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+secret, "on"), "400 ")
+	expect(t, call(t, http.MethodGet, service+"/api/v1/signing-key?endpoint_id="+secret, ""), "400 ")
 	for _, id := range []string{longest, "Az-09_"} {
 		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, ""), `200 {"version":1}`)
 		set := fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":"http://127.0.0.1:1/"}`, id)

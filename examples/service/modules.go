@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -39,6 +40,13 @@ func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Reques
 		if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
 			refusal.ServeHTTP(w, r)
 			return
+		}
+		// IDs are stored and logged, so the webhooks' handler refuses a secret in one, and so do we.
+		for _, id := range []string{r.PathValue("id"), r.URL.Query().Get("endpoint_id")} {
+			if len(secret) >= 8 && strings.Contains(id, secret) {
+				http.Error(w, "the ID contains your secret", http.StatusBadRequest)
+				return
+			}
 		}
 		next(w, r, client.ID)
 	}

@@ -69,10 +69,7 @@ func (v *visit) redacted(text string, url egress.URL) string {
 	if sent > maxCookies {
 		return fmt.Sprintf("withheld: the cookies have %d bytes, too many to look for them", sent)
 	}
-	authorization := v.r.Header.Get("Authorization")
-	_, token, _ := strings.Cut(authorization, " ")
-	_, password, _ := v.r.BasicAuth()
-	secrets, cookies := []string{authorization, strings.TrimSpace(token), password}, []string{v.r.Header.Get("Cookie")}
+	secrets, cookies := v.presented(), []string{v.r.Header.Get("Cookie")}
 	for _, cookie := range v.r.Cookies() {
 		cookies = append(cookies, cookie.Value)
 	}
@@ -82,6 +79,14 @@ func (v *visit) redacted(text string, url egress.URL) string {
 		}
 	}
 	return redact.Text(text, secrets, url.Reveal(), url.String())
+}
+
+// presented returns the secrets in the field Authorization.
+func (v *visit) presented() []string {
+	authorization := v.r.Header.Get("Authorization")
+	_, token, _ := strings.Cut(authorization, " ")
+	_, password, _ := v.r.BasicAuth()
+	return []string{authorization, strings.TrimSpace(token), password}
 }
 
 // log logs an error of the service, with what reason returns. If the person has gone away, it's not

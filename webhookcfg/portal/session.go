@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -133,8 +134,7 @@ func (v *visit) enter() error {
 			return askToSignIn{problem{status: http.StatusForbidden, key: "session.none"}}
 		}
 		v.signedIn(client, actor)
-		_, password, _ := v.r.BasicAuth()
-		return v.checkIdentifiers(password)
+		return v.checkIdentifiers(v.presented()...)
 	}
 	id, secret, ok := v.seal.open(v.r, time.Now())
 	if !ok {
@@ -174,17 +174,17 @@ func (v *visit) verify(id, secret string) error {
 	return v.checkIdentifiers(secret)
 }
 
-// checkIdentifiers refuses the person's secret where an identifier belongs. Identifiers are
-// stored, and logs show them.
-func (v *visit) checkIdentifiers(secret string) error {
-	const minSecret = 8 // anything shorter is also a part of a word
-	if len(secret) < minSecret {
-		return nil
-	}
+// checkIdentifiers refuses the person's secrets where an identifier or a host belongs, as the
+// handler does for a request. Here they'd also get into the address of the next page.
+func (v *visit) checkIdentifiers(secrets ...string) error {
 	found := false
 	for _, fields := range []url.Values{v.query, v.form} {
-		for _, name := range []string{"id", "find", "after", "message", "state"} {
-			if strings.Contains(fields.Get(name), secret) {
+		for _, name := range []string{"id", "find", "after", "message", "state", "url"} {
+			text := fields.Get(name)
+			if name == "url" {
+				text = egress.NewURL(strings.TrimSpace(text)).String()
+			}
+			if redact.Identifies(text, secrets...) {
 				fields.Del(name)
 				found = true
 			}

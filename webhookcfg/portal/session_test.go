@@ -463,6 +463,26 @@ func TestSecretAsIdentifier(t *testing.T) {
 	}
 }
 
+// TestSecretAsHost: logs show the host of a URL, so it's refused in the same way. In the path, where
+// no log shows it, a secret is the client's own business.
+func TestSecretAsHost(t *testing.T) {
+	for _, path := range formPaths {
+		if !slices.Contains(formFields(path), "url") {
+			continue
+		}
+		f, _, _ := complete(t)
+		records := f.record()
+		p := f.serve(t)
+		p.signIn()
+		form := filledIn(t, formFields(path))
+		form.Set("url", " https://"+secret+".example.com/in")
+		p.postRaw(path, form.Encode()).expect(t, http.StatusBadRequest, "that&#39;s your secret", "!"+secret)
+		records.expectWithout(t, path, secret)
+		form.Set("url", address+"/"+secret)
+		p.postRaw(path, form.Encode()).expect(t, http.StatusOK)
+	}
+}
+
 // TestBasicSecretAsIdentifier: the same holds if the host's function reads the secret from the
 // header.
 func TestBasicSecretAsIdentifier(t *testing.T) {

@@ -204,7 +204,7 @@ var texts = map[string]string{
 	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
 	"error.unsure":                  "We can't tell whether the change was made. Send it again, or look at the webhooks first.",
-	"error.secret":                  "Nothing was changed, and nothing was kept: that's your secret, and not the ID of an entity. Type the ID.",
+	"error.secret":                  "Nothing was changed, and nothing was kept: that's your secret, and neither the ID of an entity nor the name of a host.",
 	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",
 	"error.other_client":            "Nothing was changed: this form was made for another client than the one that you're signed in for now. Check everything, and send it again if it's meant for this client.",
 	"error.odd_form":                "This form isn't one of ours, so nothing was changed: it has a field too many or too few, or the same field twice. Go to the webhooks, and use the form there.",
