@@ -74,8 +74,8 @@ type Notification struct {
 	State string
 
 	// Reason is why the last attempt failed, or why the notification was dropped. It's a Reason
-	// of [DeliveryStatus], or "no_webhook" or "stopped": none was in effect, or deliveries to
-	// it were stopped. It's "" if there's nothing to say.
+	// of [DeliveryStatus], or "no_webhook", "off" or "stopped": none was in effect, the client had
+	// turned the entity off, or deliveries were stopped. It's "" if there's nothing to say.
 	Reason string
 
 	// Made is when it was enqueued. Due is when the next attempt is due, if there has been one
@@ -110,7 +110,7 @@ func NotificationWords() (states, reasons []string) {
 
 var (
 	notificationStates  = []string{"waiting", "delivered", "given_up", "dropped"}
-	notificationReasons = append(slices.Clone(deliveryReasons), "no_webhook", "stopped")
+	notificationReasons = append(slices.Clone(deliveryReasons), "no_webhook", "off", "stopped")
 )
 
 // Selection says what to send again. Set either ID or Scope.

@@ -255,7 +255,7 @@ func TestMalformedEntityIsNotShown(t *testing.T) {
 func TestNotificationWords(t *testing.T) {
 	states, reasons := webhookcfg.NotificationWords()
 	_, delivery := webhookcfg.DeliveryWords()
-	if diff := cmp.Diff(append(delivery, "no_webhook", "stopped"), reasons); diff != "" {
+	if diff := cmp.Diff(append(delivery, "no_webhook", "off", "stopped"), reasons); diff != "" {
 		t.Errorf("reasons: -want +got:\n%s", diff)
 	}
 	q := &queue{}

@@ -38,7 +38,7 @@ func TestChangedBetweenAttempts(t *testing.T) {
 	}
 
 	apply(webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1")))
-	check(t, "unset", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonNoWebhook)
+	check(t, "unset", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonOff)
 	check(t, "another entity", s.Send(t.Context(), "acme", "e2", message), deliver.Delivered, "")
 
 	apply(webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL(second.URL+secretPath)))

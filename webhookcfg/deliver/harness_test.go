@@ -166,7 +166,7 @@ func check(t *testing.T, name string, r deliver.Result, outcome deliver.Outcome,
 	if _, ok := errors.AsType[*egress.UnreachableError](r.Err); ok != (r.Reason == deliver.ReasonUnreachable) {
 		t.Errorf("%s: reason %q with the error %v", name, r.Reason, r.Err)
 	}
-	if succeeded := r.Outcome == deliver.Delivered || r.Reason == deliver.ReasonNoWebhook; (r.Err == nil) != succeeded {
+	if succeeded := r.Outcome == deliver.Delivered || r.Reason == deliver.ReasonNoWebhook || r.Reason == deliver.ReasonOff; (r.Err == nil) != succeeded {
 		t.Errorf("%s: %v with the error %v", name, r.Outcome, r.Err)
 	}
 	if (r.Outcome == deliver.Deferred) && r.Wait <= 0 || r.Wait < 0 {

@@ -75,8 +75,10 @@ const (
 	// [Sender.Test].
 	ReasonUnavailable Reason = "unavailable"
 
-	// ReasonNoWebhook, with Undeliverable: the entity has no webhook.
+	// ReasonNoWebhook, with Undeliverable: neither the entity nor the client has a webhook.
 	ReasonNoWebhook Reason = "no_webhook"
+	// ReasonOff, with Undeliverable: the client turned the entity off, although it has a base.
+	ReasonOff Reason = "off"
 	// ReasonGone, with Undeliverable: the receiver responded with status 410, so it wants no
 	// more messages. A [Health] stops the webhook then. Without one, only this message is done,
 	// and you should keep the next ones from being sent.
@@ -136,8 +138,8 @@ type Result struct {
 	// Duration is how long Send took.
 	Duration time.Duration
 
-	// Err is the cause. Log it, but don't show it to clients. It's nil only for Delivered and
-	// ReasonNoWebhook. For a test that was Delivered, it says why the HealthStore doesn't have
+	// Err is the cause. Log it, but don't show it to clients. It's nil only for Delivered,
+	// ReasonNoWebhook and ReasonOff. For a test that was Delivered, it says why the HealthStore doesn't have
 	// the success, so that stopped deliveries may not resume.
 	Err error
 }

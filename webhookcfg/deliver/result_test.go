@@ -37,7 +37,7 @@ func TestReasonPublic(t *testing.T) {
 	for reason, want := range map[deliver.Reason]string{
 		deliver.ReasonUnreachable: "unreachable", deliver.ReasonRedirect: "redirect", deliver.ReasonThrottled: "throttled",
 		deliver.ReasonStatus: "status", deliver.ReasonGone: "gone", deliver.ReasonPolicy: "refused", deliver.ReasonExpired: "expired",
-		"": "", deliver.ReasonBusy: "", deliver.ReasonPaused: "", deliver.ReasonUnavailable: "", deliver.ReasonNoWebhook: "",
+		"": "", deliver.ReasonBusy: "", deliver.ReasonPaused: "", deliver.ReasonUnavailable: "", deliver.ReasonNoWebhook: "", deliver.ReasonOff: "",
 		deliver.ReasonStopped: "", deliver.ReasonMessage: "", reasonTimeout: "", reasonTLS: "",
 	} {
 		if got := reason.Public(); got != want {
@@ -50,7 +50,7 @@ func TestReasonPublic(t *testing.T) {
 // that clients can see. Every such word has its reason.
 func TestReasonWords(t *testing.T) {
 	private := []deliver.Reason{
-		deliver.ReasonBusy, deliver.ReasonPaused, deliver.ReasonUnavailable, deliver.ReasonNoWebhook, deliver.ReasonStopped, deliver.ReasonMessage,
+		deliver.ReasonBusy, deliver.ReasonPaused, deliver.ReasonUnavailable, deliver.ReasonNoWebhook, deliver.ReasonOff, deliver.ReasonStopped, deliver.ReasonMessage,
 	}
 	var words []string
 	for _, reason := range declaredReasons(t) {

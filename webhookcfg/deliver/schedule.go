@@ -95,7 +95,7 @@ func (a Action) String() string {
 func (s Schedule) Next(attempt int, r Result) Decision {
 	attempt = max(attempt, 1)
 	switch {
-	case r.Outcome == Delivered, r.Reason == ReasonNoWebhook, r.Reason == ReasonStopped, r.Reason == ReasonGone:
+	case r.Outcome == Delivered, r.Reason == ReasonNoWebhook, r.Reason == ReasonOff, r.Reason == ReasonStopped, r.Reason == ReasonGone:
 		return Decision{Action: Done}
 	case r.Outcome == Deferred:
 		return Decision{Action: Retry, Delay: max(0, r.Wait), Attempt: attempt}

@@ -41,6 +41,7 @@ func TestNext(t *testing.T) {
 	}{
 		{1, deliver.Result{Outcome: deliver.Delivered}, done, 0},
 		{1, undeliverable(deliver.ReasonNoWebhook), done, 0},
+		{1, undeliverable(deliver.ReasonOff), done, 0},
 		{1, undeliverable(deliver.ReasonStopped), done, 0},
 		{1, undeliverable(deliver.ReasonGone), done, 0},
 		{1, undeliverable(deliver.ReasonPolicy), setAside, 0},

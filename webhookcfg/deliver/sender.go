@@ -265,6 +265,8 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool
 	var r Result
 	if stopped && !isTest {
 		r = undeliverable(ReasonStopped, fmt.Errorf("deliver: webhook was stopped: %s", reason))
+	} else if hook.Source == webhookcfg.SourceOff {
+		r = undeliverable(ReasonOff, nil)
 	} else if hook.URL.IsZero() {
 		r = undeliverable(ReasonNoWebhook, nil)
 	} else if err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal()); errors.Is(err, egress.ErrUnavailable) {

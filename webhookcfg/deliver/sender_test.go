@@ -151,7 +151,7 @@ func TestNoWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	result := newSender(t, st, keyring{}, nil).Send(t.Context(), "acme", "e1", message)
-	check(t, "off", result, deliver.Undeliverable, deliver.ReasonNoWebhook)
+	check(t, "off", result, deliver.Undeliverable, deliver.ReasonOff)
 	if result.Webhook.Source != webhookcfg.SourceOff {
 		t.Errorf("source %v", result.Webhook.Source)
 	}

@@ -264,3 +264,22 @@ func TestLinks(t *testing.T) {
 	p.get(link).expect(t, http.StatusOK, `<h1 class="id" dir="auto">e1</h1>`, "!mallory")
 	p.get("style?v=2").expect(t, http.StatusOK, "--whp-text")
 }
+
+// TestTurnedOff: each page about an entity that's turned off says so, and none says that nothing is
+// set.
+func TestTurnedOff(t *testing.T) {
+	f, q, tests := complete(t)
+	hooktest.Apply(t, f.store, hooktest.Unset(acme, "e1", 9))
+	q.all[acme] = []webhookcfg.Notification{{ID: "msg_01", Entity: "e1", State: "dropped", Reason: "off", Made: made}}
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range []string{"entity?id=e1", "notifications?id=e1", "notification?message=msg_01"} {
+		p.get(path).expect(t, http.StatusOK, "The entity was turned off, so it was sent nowhere.", "!No webhook")
+	}
+	p.get("entity?id=e1").expect(t, http.StatusOK, "This entity is turned off")
+	p.get("key?id=e1").expect(t, http.StatusOK, "!yet")
+	p.post("test", "id", "e1").expect(t, http.StatusConflict, "This entity is turned off, so no test was sent.", "!No webhook")
+	if tests.Load() > 0 {
+		t.Error("a test was sent")
+	}
+}

@@ -198,8 +198,8 @@ func TestSigningKey(t *testing.T) {
 	}
 	p := f.serve(t)
 	p.signIn()
-	p.get("key").expect(t, http.StatusOK, "There is no webhook yet", "!whsec_", "!<dt>")
-	p.get("key?id=e1").expect(t, http.StatusOK, "There is no webhook yet", "<h1 class=\"id\" dir=\"auto\">e1</h1>")
+	p.get("key").expect(t, http.StatusOK, "There is no webhook.", "!whsec_", "!<dt>")
+	p.get("key?id=e1").expect(t, http.StatusOK, "There is no webhook.", "<h1 class=\"id\" dir=\"auto\">e1</h1>")
 	p.get("entity?id=e1").expect(t, http.StatusOK, "!Show the signing key")
 	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), webhookcfg.SetChange(acme, webhookcfg.Entity("own"), egress.NewURL("https://vendor.example/secret")))
 	p.get("key").expect(t, http.StatusOK, "whsec_acme//https://hooks.example.com/base<", "!/1/xx")

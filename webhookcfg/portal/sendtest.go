@@ -31,6 +31,9 @@ func (v *visit) testFor(scope webhookcfg.Scope) error {
 	if err != nil {
 		return err
 	}
+	if hook.Source == webhookcfg.SourceOff {
+		return problem{status: http.StatusConflict, key: "error.off"}
+	}
 	if hook.URL.IsZero() {
 		return problem{status: http.StatusConflict, key: "error.no_webhook"}
 	}

@@ -92,7 +92,7 @@ var texts = map[string]string{
 
 	"key.title": "Signing key",
 	"key.what":  "Verify with this key that a notification comes from us. Treat it like a password.",
-	"key.none":  "There is no webhook yet. Its key is here once you have set it.",
+	"key.none":  "There is no webhook. Its key is here once you have set one.",
 	"key.show":  "Show the signing key",
 
 	"sample.title": "Verify notifications",
@@ -134,7 +134,8 @@ var texts = map[string]string{
 	"sent.delivered":   "Delivered",
 	"sent.given_up":    "Given up",
 	"sent.dropped":     "Dropped",
-	"sent.no_webhook":  "No webhook was set, so it was sent nowhere.",
+	"sent.no_webhook":  "No webhook was in effect, so it was sent nowhere.",
+	"sent.off":         "The entity was turned off, so it was sent nowhere.",
 	"sent.stopped":     "Deliveries were stopped, so it wasn't sent.",
 	"sent.due":         "Next attempt",
 	"sent.attempts":    "Attempts",
@@ -201,6 +202,7 @@ var texts = map[string]string{
 	"error.again_wait":              "Notifications were sent again a moment ago, or still are.",
 	"error.test_wait":               "A test was sent a moment ago, or your server asked for a pause.",
 	"error.no_webhook":              "No webhook is set, so no test was sent. Set one first.",
+	"error.off":                     "This entity is turned off, so no test was sent. Set a webhook for it first.",
 	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
 	"error.unsure":                  "We can't tell whether the change was made. Send it again, or look at the webhooks first.",

@@ -95,7 +95,7 @@ func randomRows(n int) (rows []shownRow) {
 		case givenUp:
 			r.due, r.attempts, r.reason = now-rand.Int64N(10)*1000, 10, "status"
 		case dropped:
-			r.due, r.reason = now-rand.Int64N(10)*1000, []string{"no_webhook", "stopped", "gone", "message"}[rand.IntN(4)]
+			r.due, r.reason = now-rand.Int64N(10)*1000, []string{"no_webhook", "off", "stopped", "gone", "message"}[rand.IntN(5)]
 		}
 		rows = append(rows, r)
 	}

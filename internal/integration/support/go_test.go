@@ -119,7 +119,7 @@ func (a *goAccount) change(entity string) string {
 func (a *goAccount) sees(reason string) {
 	a.t.Helper()
 	if reason == "" {
-		reason = "no_webhook"
+		reason = "off"
 	}
 	isSeen := func() bool {
 		page, err := a.handler.Notifications(a.t.Context(), client, webhookcfg.NotificationQuery{Entity: "m1", Limit: 10})

@@ -101,7 +101,7 @@ var viewStates = [...]string{
 
 // publicReason returns the word for a reason that a client may see.
 func publicReason(r deliver.Reason) string {
-	if r == deliver.ReasonNoWebhook || r == deliver.ReasonStopped {
+	if r == deliver.ReasonNoWebhook || r == deliver.ReasonOff || r == deliver.ReasonStopped {
 		return string(r)
 	}
 	return r.Public()
