@@ -53,8 +53,8 @@ type Reason string
 //
 // One that clients can see needs its public word in webhookcfg/delivery.go, too.
 const (
-	// ReasonUnreachable, with Failed: there was no connection, or no response in time, or the
-	// policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]
+	// ReasonUnreachable, with Failed: there was no connection, or no valid response in time, or
+	// the policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]
 	// whose Reason is the failed step.
 	ReasonUnreachable Reason = "unreachable"
 	// ReasonRedirect, with Failed: the status was from 300 to 399. Redirects aren't followed.

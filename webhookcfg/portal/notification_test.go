@@ -118,14 +118,14 @@ func TestNotifications(t *testing.T) {
 	q.all[acme][8].Reason, q.all[acme][8].History = "", q.all[acme][1].History // sent again
 	q.all[acme][5].Attempts, q.all[acme][5].History = 0, nil
 	first := p.get("notifications")
-	first.expect(t, 200, "msg_00", "msg_24", "!msg_25", "Waiting</span> Your server couldn&#39;t be reached.", "No webhook was in effect, so it was sent nowhere.", "after=at%2025")
+	first.expect(t, 200, "msg_00", "msg_24", "!msg_25", "Waiting</span> Your server couldn&#39;t be reached, or sent no valid response in time.", "No webhook was in effect, so it was sent nowhere.", "after=at%2025")
 	row := func(id string) string {
 		_, rest, _ := strings.Cut(first.plain(), " "+id+" ")
 		row, _, _ := strings.Cut(rest, " msg_")
 		return html.UnescapeString(row)
 	}
 	for id, want := range map[string]string{
-		"msg_00": "e0 2026-01-02 03:04 UTC Waiting Your server couldn't be reached. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC Next attempt: 2026-01-02 04:04 UTC",
+		"msg_00": "e0 2026-01-02 03:04 UTC Waiting Your server couldn't be reached, or sent no valid response in time. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC Next attempt: 2026-01-02 04:04 UTC",
 		"msg_01": "e1 2026-01-02 03:04 UTC Delivered Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
 		"msg_02": "e2 2026-01-02 03:04 UTC Given up Your server responded with an error. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
 		"msg_03": "e0 2026-01-02 03:04 UTC Dropped No webhook was in effect, so it was sent nowhere. Attempts: 2",

@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		{"URL of all refused", nil, "all", []string{"url", "nonsense", "confirm", "all"}, 400, []string{"This URL isn&#39;t allowed", `value="nonsense"`, `value="all"`}},
 		{"unreachable", func(f *fixture) {
 			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, proberFunc(func() error { return broken })
-		}, "set", set, 400, []string{"couldn&#39;t be reached", "Check that your server runs", kept}},
+		}, "set", set, 400, []string{"couldn&#39;t be reached", "Check that it runs", kept}},
 		{"probes throttled", func(f *fixture) {
 			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, proberFunc(func() error { return waitError(1500 * time.Millisecond) })
 		}, "set", set, 429, []string{"Too many attempts", "Try again in 2 s.", kept}},

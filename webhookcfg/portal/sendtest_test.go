@@ -111,7 +111,7 @@ func TestTry(t *testing.T) {
 			p.post("try", "id", "", "url", hookURL).expect(t, 400, "Type the ID of an entity")
 			p.post("try", "url", hookURL).expect(t, 400, "Type the ID of an entity")
 			p.post("try", "id", "e1", "url", "http://10.0.0.1/").expect(t, 400, "This URL isn&#39;t allowed", `value="http://10.0.0.1/"`)
-			p.post("try-all", "url", unreachable).expect(t, 400, "The URL couldn&#39;t be reached", `value="`+unreachable+`"`)
+			p.post("try-all", "url", unreachable).expect(t, 400, "Your server couldn&#39;t be reached at this URL", `value="`+unreachable+`"`)
 			p.post("try-all", "url", hookURL, "client", "other").expect(t, 409, "another client")
 			r := p.request("POST", "try-all", "url", hookURL)
 			r.Header.Set("Origin", "https://evil.example.com")
@@ -142,7 +142,7 @@ func TestReceiverHangs(t *testing.T) {
 		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return hangs(ctx) }
 		p := f.serve(t)
 		p.signIn()
-		p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, http.StatusOK, "couldn&#39;t be reached")
+		p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, http.StatusOK, "couldn&#39;t be reached, or sent no valid response in time")
 		if strings.Contains(records.String(), "level=ERROR") {
 			t.Errorf("%s: logged %s", path, records)
 		}

@@ -111,7 +111,7 @@ var texts = map[string]string{
 	"remedy.test":    "Nothing is sent now. Repair your server, then send a test.",
 	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
 
-	"reason.unreachable": "Your server couldn't be reached.",
+	"reason.unreachable": "Your server couldn't be reached, or sent no valid response in time.",
 	"reason.redirect":    "Your server redirected us. Redirects aren't followed.",
 	"reason.throttled":   "Your server asked us to slow down.",
 	"reason.status":      "Your server responded with an error.",
@@ -214,7 +214,7 @@ var texts = map[string]string{
 	"error.cross_origin":            "This form was sent from another site, so nothing was changed. Open the page here, and try again.",
 	"error.invalid_request":         "That isn't possible as it was typed. Correct it, and try again.",
 	"error.invalid_webhook_url":     "This URL isn't allowed. Nothing was changed. Correct the URL, and try again.",
-	"error.webhook_unreachable":     "The URL couldn't be reached. Nothing was changed. Check that your server runs and can be reached from the internet.",
+	"error.webhook_unreachable":     "Your server couldn't be reached at this URL, or didn't pass our check in time. Nothing was changed. Check that it runs, has a valid certificate, and can be reached from the internet.",
 	"error.invalid_client":          "The ID or the secret is wrong. Check both, and try again.",
 	"error.all_refused":             "All entities at once can't be changed here. Nothing was changed. Set each entity by itself.",
 	"error.refused":                 "This change was refused. Nothing was changed.",
