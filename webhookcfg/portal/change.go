@@ -2,7 +2,6 @@ package portal
 
 import (
 	"net/http"
-	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -13,7 +12,7 @@ func (v *visit) set() error {
 	if err != nil {
 		return err
 	}
-	return v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
+	return v.handler.Set(v.ctx, v.Client, scope, v.Typed("url"))
 }
 
 // unset leaves one entity without a webhook.
@@ -34,16 +33,13 @@ func (v *visit) entityScope() (webhookcfg.Scope, error) {
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }
 
-// typedURL returns the URL that the person typed, without the white space that pasting adds.
-func (v *visit) typedURL() string { return strings.Clone(strings.TrimSpace(v.Typed("url"))) }
-
 // setAll sets the webhook of all entities.
 func (v *visit) setAll() error {
 	scope, err := v.allScope()
 	if err != nil {
 		return err
 	}
-	return v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
+	return v.handler.Set(v.ctx, v.Client, scope, v.Typed("url"))
 }
 
 // unsetAll leaves all entities without a webhook.
@@ -60,7 +56,7 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 	switch {
 	case v.Options.OneOnly:
 		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}
-	case strings.TrimSpace(v.Typed("confirm")) != "all":
+	case v.Typed("confirm") != "all":
 		return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.confirm"}
 	}
 	return webhookcfg.All(), nil

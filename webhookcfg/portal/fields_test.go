@@ -241,3 +241,99 @@ func TestLinksOfForms(t *testing.T) {
 }
 
 var href = regexp.MustCompile(` href="([^"]*)"`)
+
+// TestTypedFields: no keyboard changes what people type into a field, whichever page has it.
+func TestTypedFields(t *testing.T) {
+	f, _, _ := complete(t)
+	p := f.serve(t)
+	fields := make(map[string]bool)
+	look := func(page shown) {
+		t.Helper()
+		for _, tag := range input.FindAllString(page.text, -1) {
+			if strings.Contains(tag, `type="hidden"`) || strings.Contains(tag, `type="password"`) {
+				continue
+			}
+			fields[tag] = true
+			for _, want := range []string{` autocapitalize="off"`, ` autocorrect="off"`, ` spellcheck="false"`, ` autocomplete="`} {
+				if !strings.Contains(tag, want) {
+					t.Errorf("%s: no%s in %s", page.at, want, tag)
+				}
+			}
+		}
+	}
+	look(p.get(""))
+	p.signIn()
+	for _, path := range []string{"", "entity?id=e1", "all"} {
+		look(p.get(path))
+	}
+	if len(fields) != 6 { // find, id, url, username, and two to confirm
+		t.Errorf("%d fields: %q", len(fields), slices.Sorted(maps.Keys(fields)))
+	}
+}
+
+var input = regexp.MustCompile(`<input [^>]*>`)
+
+// TestBlanks: blanks around what people type don't count. Nothing but blanks is an empty field, and
+// never means all entities.
+func TestBlanks(t *testing.T) {
+	const blank = " \u00a0\t"
+	around := func(text string) string { return blank + text + blank }
+	f, q, tests := complete(t)
+	p := f.serve(t)
+	p.get("")
+	p.post("sign-in", "username", around(acme), "password", secret, "then", "overview").expect(t, http.StatusOK, "Signed in as <strong dir=\"auto\">"+acme+"</strong>")
+	before := contents(t, f.store)
+	for _, path := range formPaths {
+		for _, field := range []string{"id", "url", "confirm", "message"} {
+			if !slices.Contains(formFields(path), field) || path == "try-all" && field == "confirm" {
+				continue
+			}
+			form := filledIn(t, formFields(path))
+			form.Set(field, blank)
+			got := p.postRaw(path, form.Encode())
+			if got.status < http.StatusBadRequest || got.status >= http.StatusInternalServerError || contents(t, f.store) != before || tests.Load() > 0 || len(q.again) > 0 {
+				t.Errorf("%s with %v: %d, %d tests, sent again %q: %s", path, form, got.status, tests.Load(), q.again, got.text)
+			}
+		}
+	}
+	p.post("set", "id", around("e2"), "url", around(otherURL)).expect(t, http.StatusOK, "The webhook is set.", `<h1 class="id" dir="auto">e2</h1>`)
+	if got := f.resolved(t, "e2"); got != "override "+otherURL {
+		t.Errorf("set %s", got)
+	}
+	p.get("?find="+url.QueryEscape(around("e2"))).expect(t, http.StatusOK, ">e2<", "!>e1<", `value="e2"`, `href="?page=entity&amp;id=e2"`)
+	p.post("set", "id", "e 2", "url", otherURL).expect(t, http.StatusBadRequest, "An identifier is 1 to 128")
+	p.post("all", "url", around(otherURL), "confirm", around("all")).expect(t, http.StatusOK, "The default is set for all entities.")
+	if got := f.resolved(t, "e2"); got != "base "+otherURL {
+		t.Errorf("set %s", got)
+	}
+
+	if err := hooktest.NewHandler(t, f.store, f.verifier, &f.handler).Set(t.Context(), acme, webhookcfg.Entity(" e2"), otherURL); err == nil {
+		t.Error("the handler has removed a blank")
+	}
+}
+
+// TestBlanksOfHost: if the host's identifiers can have blanks around them, a form changes the entity
+// that its page shows.
+func TestBlanksOfHost(t *testing.T) {
+	f := newFixture(t)
+	f.handler.ValidEntityID = func(string) bool { return true }
+	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1), hooktest.Set(acme, "e1 ", 2))
+	p := f.serve(t)
+	p.signIn()
+	p.post("unset", "id", p.get("entity?id=e1%20").hidden().Get("id")).expect(t, http.StatusOK)
+	for id, want := range map[string]string{"e1": "override " + hooktest.URL(1).Reveal(), "e1 ": "none"} {
+		if got := f.resolved(t, id); got != want {
+			t.Errorf("%q: got %s, want %s", id, got, want)
+		}
+	}
+}
+
+// TestBlanksAroundSecret: a secret is no identifier, even if it has blanks around it.
+func TestBlanksAroundSecret(t *testing.T) {
+	f := newFixture(t)
+	f.verifier = hooktest.NewVerifier(t, acme, " "+secret+" ")
+	p := f.serve(t)
+	p.get("")
+	p.post("sign-in", "username", acme, "password", " "+secret+" ", "then", "overview").expect(t, http.StatusOK)
+	p.post("set", "id", secret, "url", otherURL).expect(t, http.StatusBadRequest, "that&#39;s your secret")
+}

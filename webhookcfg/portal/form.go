@@ -157,7 +157,27 @@ func (v *visit) readForm(r route) error {
 		}
 	}
 	v.form = copied(form)
+	for _, field := range []string{"url", "confirm", "username"} {
+		v.trim(field)
+	}
 	return nil
+}
+
+// trim removes the blanks around what a person typed into a field, since pasting and the keyboards
+// of phones add some. The API never does that.
+func (v *visit) trim(field string) {
+	if v.form.Has(field) {
+		v.form.Set(field, strings.Clone(strings.TrimSpace(v.Typed(field))))
+	}
+}
+
+// trimID removes the blanks around an identifier. It keeps them if the host's syntax allows them,
+// because the form of such an entity has them, too.
+func (v *visit) trimID() {
+	id, valid := v.Typed("id"), v.Parent.ValidEntityID
+	if valid == nil || strings.TrimSpace(id) == id || !valid(id) {
+		v.trim("id")
+	}
 }
 
 // checkClient refuses a form that was made for another client, for example before the person

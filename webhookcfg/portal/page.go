@@ -36,7 +36,7 @@ type hookView struct {
 // identifiers start with the text.
 func (v *visit) overview() error {
 	const perPage = 25
-	v.Template, v.Find, v.After = "overview", v.query.Get("find"), v.query.Get("after")
+	v.Template, v.Find, v.After = "overview", strings.TrimSpace(v.query.Get("find")), v.query.Get("after")
 	after := cmp.Or(v.After, v.Find)
 	page, err := v.handler.List(v.ctx, v.Client, after, perPage+1) // one more, to see whether there's a next page
 	if err != nil {

@@ -31,7 +31,9 @@
 //
 // A form only works for the client that it was made for. People who change the account in
 // another tab get the form again, with what they typed. A form with other fields than the
-// page's own, or with a query, is refused, because its sender may have meant something else.
+// page's own, or with a query, is refused, because its sender may have meant something else. Blanks
+// around what people type are removed, unless ValidEntityID of the handler's options allows them in
+// an identifier. A field that's then empty never means all entities.
 //
 // If one of your functions fails or panics, the person reads a sentence, and Logger of the
 // handler's options gets the reason, without the webhook's path and query.

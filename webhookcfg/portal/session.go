@@ -177,6 +177,9 @@ func (v *visit) verify(id, secret string) error {
 // checkIdentifiers refuses the person's secrets where an identifier or a host belongs, as the
 // handler does for a request. Here they'd also get into the address of the next page.
 func (v *visit) checkIdentifiers(secrets ...string) error {
+	for i, secret := range secrets {
+		secrets[i] = strings.TrimSpace(secret) // as what was typed into the fields
+	}
 	found := false
 	for _, fields := range []url.Values{v.query, v.form} {
 		for _, name := range []string{"id", "find", "after", "message", "state", "url"} {
@@ -202,6 +205,7 @@ func (v *visit) signedIn(client, actor string) {
 	client, actor = strings.Clone(client), strings.Clone(actor) // an event can keep them
 	v.Client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
+	v.trimID()
 }
 
 // signIn starts a session, and then shows the page that the person asked for. If they had
