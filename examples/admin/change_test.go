@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -40,6 +42,24 @@ func TestChangeOfAll(t *testing.T) {
 	if got := f.clients("webhooks"); got != "cd" {
 		t.Errorf("after a set and an unset: %q", got)
 	}
+}
+
+// TestDroppedEntities: before a change of all entities, you read which ones lose what is set for them.
+func TestDroppedEntities(t *testing.T) {
+	f := newFixture(t)
+	at := f.at("webhooks")
+	const dropped = "there is no way back: "
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("e%02d", i))
+		f.apply(at, webhookcfg.SetChange("many", webhookcfg.Entity(names[i]), egress.NewURL("https://example.com/"+secret)))
+	}
+	f.apply(at, setAll("none"))
+	want := dropped + strings.Join(names[:10], ", ") + ", and 2 more\n"
+	f.runTyping(t.Context(), "x\n", failure, "", want, "unset", "-all", at, "many")
+	f.runTyping(t.Context(), newURL+"x\n", failure, "", want, "set", "-no-probe", "-all", at, "many")
+	f.runTyping(t.Context(), "x\n", failure, "", want, "erase", at, "many")
+	f.runTyping(t.Context(), "x\n", failure, "", "You are about to change all of its entities.\n", "unset", "-all", at, "none")
 }
 
 // TestSetIsChecked: the handler refuses what it refuses clients.

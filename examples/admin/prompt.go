@@ -31,14 +31,30 @@ func (s *session) ask(prompt string) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// confirmClient asks you to type the client's name again.
+// confirmClient asks you to type the client's name again. It names the first entities that lose
+// what is set for them, since nothing brings that back.
 func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {
-	client, webhooks := s.args[1], 0
-	for _, err := range admin.Webhooks(ctx, st, client) {
+	const named = 10
+	client, webhooks, others := s.args[1], 0, 0
+	var entities []string
+	for e, err := range admin.Webhooks(ctx, st, client) {
 		if err != nil {
 			return err
 		}
 		webhooks++
+		switch {
+		case e.Scope.IsAll():
+		case len(entities) < named:
+			entities = append(entities, printable(e.Scope.Entity()))
+		default:
+			others++
+		}
+	}
+	if len(entities) > 0 {
+		warning += " What is set for these entities is dropped, and there is no way back: " + strings.Join(entities, ", ")
+	}
+	if others > 0 {
+		warning += fmt.Sprintf(", and %d more", others)
 	}
 	return s.confirm([]string{printable(client), client}, "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
 }

@@ -92,18 +92,38 @@ func (v *visit) setForm() error {
 	return v.overview()
 }
 
-// all shows the base, and how many overrides a change of all would drop.
+// dropped are the overrides that a change of all drops. Nothing brings them back, so the page has
+// the first ones by name before that.
+type dropped struct {
+	First  []string
+	Others int  // that aren't in First
+	IsMore bool // there are perhaps more than First and Others
+}
+
+// Count returns how many there are.
+func (d dropped) Count() int { return len(d.First) + d.Others }
+
+func (d *dropped) add(overrides []webhookcfg.Override) {
+	const named = 10
+	for _, o := range overrides[:min(len(overrides), named-len(d.First))] {
+		d.First = append(d.First, o.Entity)
+		overrides = overrides[1:]
+	}
+	d.Others += len(overrides)
+}
+
+// all shows the base, and the overrides that a change of all would drop.
 func (v *visit) all() error {
 	const maxCount, maxPages = 1000, 20 // a page can be short of its limit, or empty
 	v.Template, v.Title = "all", "all.title"
 	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
 	base := page.Base
-	v.Count = len(page.Overrides)
-	for n := 1; err == nil && page.Next != "" && v.Count < maxCount && n < maxPages; n++ {
-		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Count)
-		v.Count += len(page.Overrides)
+	v.Dropped.add(page.Overrides)
+	for n := 1; err == nil && page.Next != "" && v.Dropped.Count() < maxCount && n < maxPages; n++ {
+		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Dropped.Count())
+		v.Dropped.add(page.Overrides)
 	}
-	v.IsMore = page.Next != ""
+	v.Dropped.IsMore = page.Next != ""
 	if err != nil {
 		return err
 	}

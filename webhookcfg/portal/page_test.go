@@ -74,7 +74,7 @@ func TestAllGivesUpCounting(t *testing.T) {
 	p := f.serve(t)
 	p.signIn()
 	calls = 0
-	p.get("all").expect(t, http.StatusOK, "at least 0 have their own")
+	p.get("all").expect(t, http.StatusOK, "if any have their own. There is no way back.", "!at least 0")
 	if calls > 20 {
 		t.Errorf("%d calls of List", calls)
 	}
@@ -282,4 +282,53 @@ func TestTurnedOff(t *testing.T) {
 	if tests.Load() > 0 {
 		t.Error("a test was sent")
 	}
+}
+
+// TestDropped: before a change of all drops overrides, a person reads which, and that there's no way
+// back. The page names ten, and says how many more there are. It's the same before a set and an unset.
+func TestDropped(t *testing.T) {
+	for n, want := range map[int]string{
+		0:  "",
+		1:  "1 have their own. There is no way back. e00",
+		10: "10 have their own. There is no way back. e00 e01 e02 e03 e04 e05 e06 e07 e08 e09",
+		13: "13 have their own. There is no way back. e00 e01 e02 e03 e04 e05 e06 e07 e08 e09 and 3 more",
+	} {
+		f := newFixture(t)
+		f.store = shortPages{f.store.(lister)}
+		hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
+		for i := range n {
+			hooktest.Apply(t, f.store, hooktest.Unset(acme, fmt.Sprintf("e%02d", i), i+2)) // off ones are dropped, too
+		}
+		p := f.serve(t)
+		p.signIn()
+		for _, page := range []shown{p.get("all"), p.post("all", "url", otherURL, "confirm", "al"), p.post("unset-all", "confirm", "")} {
+			if got := strings.Count(page.plain(), want); want != "" && got != 2 || want == "" && strings.Contains(page.text, "no way back") {
+				t.Errorf("%s: %d overrides: %d times %q in %s", page.at, n, got, want, page.plain())
+			}
+		}
+	}
+	f := newFixture(t)
+	for i := range 1003 {
+		hooktest.Apply(t, f.store, hooktest.Set(acme, fmt.Sprintf("e%04d", i), i+1))
+	}
+	p := f.serve(t)
+	p.signIn()
+	p.get("all").expect(t, http.StatusOK, "at least 1000 have their own. There is no way back.", ">e0009<", "!>e0010<", "and at least 990 more")
+}
+
+// TestWayBack: a person reads that the default doesn't come back before they set an entity that it
+// applies to.
+func TestWayBack(t *testing.T) {
+	const text = "The only way back is to set all entities again."
+	f := newFixture(t)
+	p := f.serve(t)
+	p.signIn()
+	for _, path := range []string{"", "entity?id=e1"} {
+		p.get(path).expect(t, http.StatusOK, "!"+text)
+	}
+	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), hooktest.Set(acme, "e2", 2))
+	for _, path := range []string{"", "entity?id=e1"} {
+		p.get(path).expect(t, http.StatusOK, text)
+	}
+	p.get("entity?id=e2").expect(t, http.StatusOK, "!"+text)
 }

@@ -44,8 +44,7 @@ type visit struct {
 	MoreTrouble           int  // webhooks that aren't in Trouble
 	IsPartial             bool // Trouble is only that of this page
 	Language, Sample      string
-	Count                 int // overrides that a change of all would drop
-	IsMore                bool
+	Dropped               dropped
 }
 
 func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Request) *visit {
