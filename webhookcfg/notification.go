@@ -126,8 +126,8 @@ type Selection struct {
 
 // SendAgainPlan says what sending a selection again means.
 type SendAgainPlan struct {
-	// Count is the number of selected notifications. If there are too many to count, IsMore is
-	// set.
+	// Count is the number of selected notifications. Those that have no webhook then, or a stopped
+	// one, are dropped again. If there are too many to count, IsMore is set.
 	Count  int
 	IsMore bool
 	// Last is how the client's last SendAgain with a Scope goes. It's zero if there was none,

@@ -62,7 +62,7 @@ func complete(t *testing.T) (f *fixture, q *queue, tests *atomic.Int64) {
 	f.portal.SigningKey = func(_ context.Context, client, entity string, _ webhookcfg.Webhook) (string, error) {
 		return "whsec_" + client + "/" + entity, nil
 	}
-	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), hooktest.Set(acme, "e1", 2))
+	hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 2))
 	return f, q, tests
 }
 

@@ -138,8 +138,8 @@ func (v *visit) notification() error {
 	if err != nil {
 		return missing(err)
 	}
-	v.Template, v.Title, v.One = "notification", "one.notification", n
-	v.One.Body = n.Body[:min(len(n.Body), shownBody)]
+	v.Template, v.Title, v.One, v.Obstacle = "notification", "one.notification", n, v.obstacle(n.Entity)
+	v.One.Body, v.IsCut = n.Body[:min(len(n.Body), shownBody)], len(n.Body) > shownBody
 	v.One.History = slices.Clone(n.History) // which the queue can still use
 	slices.Reverse(v.One.History)
 	return nil
@@ -201,8 +201,32 @@ func (v *visit) againPage() error {
 	if v.ID == "" {
 		return problem{status: http.StatusBadRequest, key: "error.no_id"}
 	}
-	return v.showPlan(webhookcfg.Entity(v.ID))
+	if err := v.showPlan(webhookcfg.Entity(v.ID)); err != nil {
+		return err
+	}
+	v.Obstacle = v.obstacle(v.ID)
+	return nil
 }
+
+// obstacle returns the key of the text that says why nothing is sent for an entity now, or "". A page
+// must not promise to send again what would be dropped again. Nothing keeps a person from trying if
+// the webhook can't be read.
+func (v *visit) obstacle(entity string) string {
+	hook, err := v.handler.Read(v.ctx, v.Client, entity)
+	switch {
+	case err != nil:
+		return ""
+	case hook.URL.IsZero():
+		return "source." + hook.Source.String()
+	case v.hook(entity, hook).State == "stopped":
+		return "again.stopped"
+	}
+	return ""
+}
+
+// IsUnderWay reports whether the client's notifications are being sent again. It can't start that
+// again before it ends, and a count of the rest would be wrong a moment later.
+func (v *visit) IsUnderWay() bool { return !v.Plan.Last.Started.IsZero() && v.Plan.Last.Ended.IsZero() }
 
 // againAllPage says what sending again would do, for all entities.
 func (v *visit) againAllPage() error { return v.showPlan(webhookcfg.All()) }

@@ -80,6 +80,7 @@ var made = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // withQueue has 60 notifications of acme and one of another client.
 func withQueue(t *testing.T) (*fixture, *queue) {
 	f := newFixture(t)
+	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
 	q := &queue{all: make(map[string][]webhookcfg.Notification)}
 	for i := range 60 {
 		state := []string{"waiting", "delivered", "given_up", "dropped"}[i%4]
@@ -143,7 +144,7 @@ func TestNotifications(t *testing.T) {
 	if q.all[acme][0].History[0].Reason != "redirect" {
 		t.Error("the page changed what the queue returned")
 	}
-	p.get("notification?message=msg_03").expect(t, 200, "None yet.", "Dropped")
+	p.get("notification?message=msg_03").expect(t, 200, "None.", "Dropped")
 	for _, path := range []string{"notification?message=msg_other", "notification?message=", "notification?message=%00", "send-again?message=msg_other", "notification"} {
 		p.get(path).expect(t, 404, "There is no such notification", "!Delivered")
 	}
@@ -173,28 +174,29 @@ func TestSendAgain(t *testing.T) {
 	f, q := withQueue(t)
 	p := f.serve(t)
 	p.signIn()
-	p.post("send-again", "message", "msg_02").expect(t, 200, "It&#39;s sent again.", "msg_02")
+	p.post("send-again", "message", "msg_02").expect(t, 200, "It&#39;s queued again.", "msg_02")
 	p.post("send-again", "message", "msg_other").expect(t, 404, "There is no such notification")
 	p.post("send-again").expect(t, 404, "There is no such notification")
 
 	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
 	q.plan = webhookcfg.SendAgainPlan{Count: 312}
 	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="?page=again-all"`)
-	p.get("again?id=e1").expect(t, 200, "312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
+	p.get("again?id=e1").expect(t, 200, "Selected: 312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
 	last := &q.plan.Last
 	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Selection: webhookcfg.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
-	p.get("again-all?since=day").expect(t, 200, "At least 1000 notifications", "All entities</strong><br>", "500 so far", `name="since" value="day"`)
+	p.get("again-all?since=day").expect(t, 200, "All entities</strong><br>", "500 so far", "You can send more again once that has ended.", "!Selected", "!Send them again")
 	last.Selection = webhookcfg.Selection{Scope: webhookcfg.Entity("e2"), Since: made.Add(-time.Hour)}
 	for _, path := range []string{"", "again-all", "again?id=e1"} {
 		p.get(path).expect(t, 200, `<strong dir="auto">e2</strong> (made since 2026-01-02 02:04 UTC)`, "500 so far", "!All entities<")
 	}
 	p.get("").expect(t, 200, "at least 1000", "500 so far")
 	last.Ended = made
-	p.get("again?id=e1").expect(t, 200, `<strong dir="auto">e2</strong>`, "500 were sent again")
+	p.get("again?id=e1").expect(t, 200, `<strong dir="auto">e2</strong>`, "500 were queued again")
+	p.get("again-all?since=day").expect(t, 200, "Selected: at least 1000 notifications", "500 were queued again", `name="since" value="day"`)
 	p.get("").expect(t, 200, "!e2</strong>")
-	p.post("again", "id", "e1", "since", "any").expect(t, 200, "They are being sent again.")
-	p.post("again", "id", "e1", "since", "hour").expect(t, 200, "They are being sent again.")
-	p.post("again-all", "since", "day").expect(t, 200, "They are being sent again.")
+	p.post("again", "id", "e1", "since", "any").expect(t, 200, "They&#39;re being queued again.")
+	p.post("again", "id", "e1", "since", "hour").expect(t, 200, "They&#39;re being queued again.")
+	p.post("again-all", "since", "day").expect(t, 200, "They&#39;re being queued again.")
 	if want := []string{acme + " msg_02 invalid", acme + " entity e1", acme + " entity e1 of 1h0m0s", acme + " all of 24h0m0s"}; !slices.Equal(q.again, want) {
 		t.Errorf("sent again: %q", q.again)
 	}
@@ -223,7 +225,7 @@ func TestSendAgain(t *testing.T) {
 	r.Header.Set("Origin", "https://evil.example.com")
 	p.do(r).expect(t, 403, "another site")
 	q.err = errBroken
-	p.post("again", "id", "e1", "since", "any").expect(t, 503, "!sent again.")
+	p.post("again", "id", "e1", "since", "any").expect(t, 503, "!queued again.")
 	p.get("").expect(t, 200, "We can&#39;t show notifications right now", "Default")
 	p.get("entity?id=e1").expect(t, 200, "We can&#39;t show notifications right now", "Change")
 	if len(q.again) > 0 {
@@ -314,8 +316,8 @@ func TestNextStep(t *testing.T) {
 	if q.planned > asked {
 		t.Error("the page of all asks the queue without a reason")
 	}
-	p.post("unset", "id", "e1").expect(t, 200, "is turned off.", "!Not delivered")
-	p.post("unset-all", "confirm", "all").expect(t, 200, "is removed.", "!Not delivered")
+	p.post("unset", "id", "e1").expect(t, 200, "has no webhook now.", "!Not delivered")
+	p.post("unset-all", "confirm", "all").expect(t, 200, "are removed.", "!Not delivered")
 	q.plan.Count = 0
 	p.post("set", "id", "e1", "url", otherURL).expect(t, 200, "The webhook is set.", "!Not delivered")
 	q.err = errBroken
@@ -399,4 +401,85 @@ func TestSendAgainAsFromGo(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPromises: no page promises to send again what would be dropped again, because its entity is
+// turned off or has no webhook, or because deliveries were stopped. The page says so, and leads to
+// where a person can repair that.
+func TestPromises(t *testing.T) {
+	f, q := withQueue(t)
+	q.plan.Count = 7
+	for i, id := range []string{"e0", "e1", "e2", "off", "stopped"} {
+		q.all[acme][i].ID, q.all[acme][i].Entity = "msg_of_"+id, id
+	}
+	hooktest.Apply(t, f.store, hooktest.Set(acme, "stopped", 2), hooktest.Unset(acme, "off", 3))
+	f.handler.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+		switch entity {
+		case "stopped":
+			return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, nil
+		case "e1":
+			return webhookcfg.DeliveryStatus{}, errBroken
+		}
+		return webhookcfg.DeliveryStatus{State: "failing", Reason: "status"}, nil
+	}
+	p := f.serve(t)
+	p.signIn()
+	const never, oneByOne, many = "So nothing would be sent now.", "It's sent to the webhook that is set now", "Selected: 7 notifications"
+	expect := func(id, why string) {
+		t.Helper()
+		for path, promise := range map[string]string{"notification?message=msg_of_" + id: oneByOne, "again?id=" + id: many} {
+			page := p.get(path)
+			page.text = html.UnescapeString(page.text)
+			if why == "" {
+				page.expect(t, 200, promise, "!"+never, "<button class=\"main\"")
+			} else {
+				page.expect(t, 200, why, never, `<a href="?page=entity&id=`+id+`">Repair it</a>`, "!"+promise, "!<button class=\"main\"")
+			}
+		}
+	}
+	expect("e0", "")
+	expect("e1", "") // whose state isn't known
+	expect("off", "This entity is turned off")
+	expect("stopped", "Deliveries for this entity are stopped.")
+	const except = "aren&#39;t sent: they&#39;re dropped again."
+	p.get("again-all").expect(t, 200, many, except)
+	p.get("again?id=e0").expect(t, 200, "!"+except)
+
+	hooktest.Apply(t, f.store, hooktest.UnsetAll(acme, 4))
+	expect("e0", "Nothing is set for this entity")
+
+	q.plan = webhookcfg.SendAgainPlan{IsMore: true}
+	p.get("again-all?since=hour").expect(t, 200, "too many notifications to count", "Send them again", "!Selected")
+}
+
+// TestCutOff: a page that shows only a part says so, and never that there's nothing.
+func TestCutOff(t *testing.T) {
+	f, q := withQueue(t)
+	f.handler.NotificationBodies = true
+	calls := 0
+	f.store = emptyPages{f.store.(lister), &calls}
+	f.handler.Notifications = emptyQueue{q}
+	q.all[acme][0].Body = []byte(strings.Repeat("x", 16<<10))
+	q.all[acme][1].Body = []byte(strings.Repeat("x", 16<<10+1))
+	p := f.serve(t)
+	p.signIn()
+	const cut, search, none = "Only the start is shown.", "None so far. Go on with the next page.", "There are none here."
+	p.get("notification?message=msg_00").expect(t, 200, "!"+cut, "Last attempts")
+	p.get("notification?message=msg_01").expect(t, 200, cut)
+	p.get("?find=e").expect(t, 200, search, "Next page", "!starts like this")
+	p.get("").expect(t, 200, search, "!No entity has", "All notifications", "!"+none)
+	p.get("notifications").expect(t, 200, search, "Next page", "!"+none)
+
+	f, _ = withQueue(t)
+	p = f.serve(t)
+	p.signIn()
+	p.get("?find=e&after=e9").expect(t, 200, none, "!starts like this")
+	p.get("?after=e9").expect(t, 200, none, "!No entity has")
+}
+
+// emptyQueue finds nothing within the time that a NotificationQueue has.
+type emptyQueue struct{ *queue }
+
+func (emptyQueue) Notifications(context.Context, string, webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
+	return webhookcfg.NotificationPage{Next: "more"}, nil
 }

@@ -161,7 +161,7 @@ func TestHostileTexts(t *testing.T) {
 			bad := p.post("set", "id", id, "url", "javascript:"+script)
 			bad.expect(t, http.StatusBadRequest, "This URL isn&#39;t allowed", "!<script", "javascript:&#34;&gt;")
 			next := p.post("unset", "id", id)
-			next.expect(t, http.StatusOK, "is turned off.", "!<script")
+			next.expect(t, http.StatusOK, "has no webhook now.", "!<script")
 		})
 	}
 }

@@ -17,7 +17,8 @@
 // If the handler has [webhookcfg.Options.Notifications], the pages show what was sent, and what
 // came of each attempt. What is wrong with the webhooks on a page of the overview comes first
 // there, with a link to where people can repair it. They can then send one notification again, or
-// all that were given up, dropped or wait for long, after a page that says how many these are.
+// all that were given up, dropped or wait for long, after a page that says how many these are, and
+// which of them would be dropped again.
 //
 // With [Options.Try], people can test a URL before they set it, and with [Options.SigningKey] they
 // get code that verifies notifications, in five languages.

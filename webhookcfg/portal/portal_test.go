@@ -85,9 +85,9 @@ func TestTour(t *testing.T) {
 	}
 	p.post("all", "url", otherURL, "confirm", "all ").expect(t, http.StatusOK, "The default is set for all entities.", "!have their own")
 	p.get("entity?id=e1").expect(t, http.StatusOK, "so the default applies")
-	p.post("unset", "id", "e1").expect(t, http.StatusOK, "The entity is turned off.", "whatever the default is", "!Turn off")
+	p.post("unset", "id", "e1").expect(t, http.StatusOK, "This entity has no webhook now.", "whatever the default is", "!Turn off")
 	p.get("").expect(t, http.StatusOK, `href="?page=entity&amp;id=e1"`, `<span class="state off">Off</span>`, address)
-	p.post("unset-all", "confirm", "all").expect(t, http.StatusOK, "Everything is removed.")
+	p.post("unset-all", "confirm", "all").expect(t, http.StatusOK, "The webhooks of all entities are removed.")
 	p.get("entity?id=e1").expect(t, http.StatusOK, "Nothing is set for this entity")
 	p.post("set", "id", "", "url", hookURL).expect(t, http.StatusBadRequest, "Type the ID of an entity", html.EscapeString(hookURL))
 	if got := f.resolved(t, "e2"); got != "none" {

@@ -39,7 +39,9 @@ type visit struct {
 	State, Since          string // what a list or a send again is limited to
 	Sent                  sent
 	One                   webhookcfg.Notification
+	IsCut                 bool // the body of One
 	Plan                  webhookcfg.SendAgainPlan
+	Obstacle              string // the key of the text that says why nothing is sent now
 	Trouble               []trouble
 	MoreTrouble           int  // webhooks that aren't in Trouble
 	IsPartial             bool // Trouble is only that of this page

@@ -108,7 +108,7 @@ func TestAccessibility(t *testing.T) {
 		check("try")
 		b.link("Send all again")
 		b.button("Send them again")
-		b.expect("They are being sent again.")
+		b.expect("They're being queued again.")
 		check("again-done")
 		b.open(url + "?page=all")
 		b.fill("url", at)

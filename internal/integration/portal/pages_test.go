@@ -51,7 +51,7 @@ func TestTour(t *testing.T) {
 	b.expect(at + token)
 	b.link("Hide it")
 	b.button("Turn off")
-	b.expect("The entity is turned off.", "there is no default")
+	b.expect("This entity has no webhook now.", "there is no default")
 	f.expect("e1", "none ")
 
 	b.link("All webhooks")
@@ -80,7 +80,7 @@ func TestTour(t *testing.T) {
 	b.expect("1 have their own")
 	b.fill("remove-confirm", "all")
 	b.button("Remove everything")
-	b.expect("Everything is removed.")
+	b.expect("The webhooks of all entities are removed.")
 	f.expect("e2", "none ")
 
 	b.button("Sign out")
@@ -264,7 +264,7 @@ func TestKeyboard(t *testing.T) {
 	b.expect("The webhook is set.")
 	b.focus("Turn off")
 	b.load(chromedp.KeyEvent(kb.Enter))
-	b.expect("The entity is turned off.")
+	b.expect("This entity has no webhook now.")
 	b.focus("← All webhooks")
 	b.load(chromedp.KeyEvent(kb.Enter))
 	b.focus("Set a default")

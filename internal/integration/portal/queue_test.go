@@ -52,5 +52,5 @@ func (q queue) Notification(_ context.Context, _, id string) (webhookcfg.Notific
 func (queue) SendAgain(context.Context, string, webhookcfg.Selection) error { return nil }
 
 func (queue) PlanSendAgain(_ context.Context, _ string, s webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
-	return webhookcfg.SendAgainPlan{Count: 30, Last: webhookcfg.SendAgainProgress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Count: 12}}, nil
+	return webhookcfg.SendAgainPlan{Count: 30, Last: webhookcfg.SendAgainProgress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Ended: time.Date(2026, 11, 22, 17, 0, 1, 0, time.UTC), Count: 12}}, nil
 }

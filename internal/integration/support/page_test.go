@@ -268,13 +268,13 @@ func (a *pageAccount) sendAllAgain() {
 	if strings.Contains(a.text(), "There is nothing to send again") {
 		return
 	}
-	a.click(button("Send them again"), "They are being sent again.")
+	a.click(button("Send them again"), "They're being queued again.")
 }
 
 func (a *pageAccount) sendAgain(string) {
 	a.t.Helper()
 	a.click(link("Send all again"), "notifications that were given up or dropped")
-	a.click(button("Send them again"), "They are being sent again.")
+	a.click(button("Send them again"), "They're being queued again.")
 }
 
 func (a *pageAccount) clicks() int { return a.clicked }
