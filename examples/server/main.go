@@ -6,7 +6,10 @@
 //
 // Its first line of output is the address that it listens on. If you don't give it
 // -credentials, it creates a client and prints curl commands that you can try. At /portal/ you
-// can sign in with the client's id and secret.
+// can sign in with the client's id and secret, set webhooks, send a test, and see how that went.
+//
+// It sends nothing else, and makes up the key of the tests at each start. To deliver notifications
+// and keep the keys, see examples/service.
 //
 // With -store file:PATH, it writes a backup when examples/admin asks for one, through the
 // socket PATH.sock. Only the user of the process can use that:
@@ -36,6 +39,7 @@ import (
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
@@ -98,7 +102,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	p.Start(service)
 	at := listener.Addr()
-	fmt.Fprintf(stdout, "%v\n%s# page for people: http://%v%s\n", at, usage(at), at, portalPath)
+	text := fmt.Sprintf("%v\n%s# page for people: http://%v%s\n", at, usage(at), at, portalPath)
+	if cfg.dev {
+		text += fmt.Sprintf("# a URL that responds 404, to test and see what clients see: http://%v/in\n", at)
+	}
+	fmt.Fprint(stdout, text)
 	return serve(ctx, listener, p, logger)
 }
 
@@ -119,7 +127,11 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &webhookcfg.Options{Reads: true, Logger: logger, OmitPresentedID: true}
+	health, err := deliver.NewHealth(nil, &deliver.HealthOptions{Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status, Logger: logger, OmitPresentedID: true}
 	if cfg.dev {
 		o.Policy, o.ProbeMode = egress.Development(), webhookcfg.ProbeOff
 	}
@@ -127,7 +139,7 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	pages, err := portal.New(h, &portal.Options{SignIn: &portal.SignIn{}})
+	pages, err := openPages(h, configurations, &deliver.Options{Policy: o.Policy, Health: health}, opened)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,6 +154,32 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 }
 
 const portalPath = "/portal/"
+
+// openPages opens the pages for people, and what sends their tests.
+func openPages(h *webhookcfg.Handler, configurations webhookcfg.Store, o *deliver.Options, opened *closers) (http.Handler, error) {
+	keys, err := deliver.DerivedKeys([]byte(rand.Text() + rand.Text()))
+	if err != nil {
+		return nil, err
+	}
+	sender, err := deliver.New(configurations, keys, o)
+	if err != nil {
+		return nil, err
+	}
+	*opened = append(*opened, idle{sender})
+	test := deliver.Message{Body: []byte(`{"type":"test"}`)}
+	return portal.New(h, &portal.Options{
+		SignIn:     &portal.SignIn{},
+		Test:       sender.Tester(test),
+		Try:        sender.Trier(test),
+		SigningKey: deliver.SigningKey(keys),
+	})
+}
+
+// idle closes the connections of a sender.
+type idle struct{ *deliver.Sender }
+
+// Close implements [io.Closer].
+func (i idle) Close() error { i.CloseIdleConnections(); return nil }
 
 // limit limits failed sign-ins, but spares clients that have signed in.
 func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {

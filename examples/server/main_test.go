@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,6 +130,71 @@ func TestPortal(t *testing.T) {
 	// The client sends no cookie.
 	if err != nil || resp.Request.URL.RawQuery != "page=sign-in" || !strings.Contains(string(page), "keep the session") {
 		t.Errorf("got %v, %s, %s", err, resp.Request.URL, page)
+	}
+}
+
+// TestTestFails: as the README says, a client signs in, sets the URL that the program prints, sends
+// a test, and reads that deliveries fail, why, and what to do.
+func TestTestFails(t *testing.T) {
+	s := start(t, "-dev")
+	var printed strings.Builder
+	for !strings.Contains(printed.String(), "/in\n") {
+		line, err := s.output.ReadString('\n')
+		if err != nil {
+			t.Fatalf("no URL in %s: %v", &printed, err)
+		}
+		printed.WriteString(line)
+	}
+	_, rest, _ := strings.Cut(printed.String(), "CLIENT=")
+	rest, _, _ = strings.Cut(rest, " ")
+	id, secret, _ := strings.Cut(rest, ":")
+	_, target, _ := strings.Cut(strings.TrimSpace(printed.String()), "what clients see: ")
+
+	cookies := make(map[string]*http.Cookie)
+	do := func(method, page string, fields ...string) string {
+		t.Helper()
+		form := url.Values{}
+		for pair := range slices.Chunk(fields, 2) {
+			form.Set(pair[0], pair[1])
+		}
+		r, err := http.NewRequest(method, "http://"+s.address+portalPath+"?page="+page, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for _, cookie := range cookies {
+			r.AddCookie(cookie)
+		}
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cookie := range resp.Cookies() {
+			cookies[cookie.Name] = cookie
+		}
+		return html.UnescapeString(string(text))
+	}
+	do(http.MethodGet, "overview")
+	do(http.MethodPost, "sign-in", "username", id, "password", secret, "then", "overview")
+	do(http.MethodPost, "set", "client", id, "id", "e1", "url", target)
+	if page := do(http.MethodGet, "entity&id=e1"); !strings.Contains(page, "No deliveries known") || !strings.Contains(page, "Send a test") {
+		t.Errorf("before the test: %s", page)
+	}
+	do(http.MethodPost, "test", "client", id, "id", "e1")
+	for _, page := range []string{do(http.MethodGet, "entity&id=e1"), do(http.MethodGet, "overview")} {
+		for _, want := range []string{"Failing", "Your server responded with an error."} {
+			if !strings.Contains(page, want) {
+				t.Errorf("after the test: no %s in %s", want, page)
+			}
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("ended with %v", err)
 	}
 }
 
