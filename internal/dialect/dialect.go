@@ -19,14 +19,20 @@ type Engine struct {
 	// statement.
 	Now string
 
+	// existing are rows of the table @table in the catalogue: none if it doesn't exist.
+	existing string
+	// noTable is the code for a missing table, if the catalogue hides those that the user has no
+	// privilege for. Drivers have no common way to return a code, but put it into the text.
+	noTable string
+
 	advices []Advice
 }
 
 // The engines. MySQL is MariaDB too.
 var (
-	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`, advices: advicesPostgreSQL}
-	MySQL      = Engine{Name: "MySQL", Now: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`, advices: advicesMySQL}
-	SQLite     = Engine{Name: "SQLite", Now: `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`, advices: advicesSQLite}
+	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`, existing: `pg_class WHERE oid = to_regclass(@table::text)`, advices: advicesPostgreSQL}
+	MySQL      = Engine{Name: "MySQL", Now: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`, existing: `information_schema.tables WHERE table_schema = DATABASE() AND table_name = @table`, noTable: `1146`, advices: advicesMySQL}
+	SQLite     = Engine{Name: "SQLite", Now: `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`, existing: `pragma_table_info(@table)`, advices: advicesSQLite}
 )
 
 // Statement is SQL in the syntax of a driver.

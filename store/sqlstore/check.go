@@ -19,7 +19,7 @@ import (
 //     webhooks stay readable in the file.
 //
 // Check only sees the settings of the connections that it gets. It returns an error if the
-// tables aren't usable or a query fails.
+// tables aren't usable, which names those that are missing, or if a query fails.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	warnings, err = s.advise(ctx)
 	return warnings, s.wrapError("check", err, egress.URL{})

@@ -210,6 +210,7 @@ func (g *dialectSpec) begin() string {
 // queries are the statements of a store.
 type queries struct {
 	prefix                        string
+	tables                        []string // that every version since the oldest has
 	set, unset, resolveOutcome    []statement
 	setAll, lock, resolve, list   statement
 	check, version, dirty, lowest statement
@@ -230,8 +231,10 @@ func (g *dialectSpec) queries(prefix string) queries {
 	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", g.standby, "{change}", g.change,
 		"{vacated}", "CASE WHEN length("+g.url+") > 0 THEN 0 ELSE {now} END")
 	compile := func(template string) statement { return g.Compile(expressions.Replace(template), prefix) }
+	tables := g.tables(prefix)
 	q := queries{
 		prefix:         prefix,
+		tables:         tables,
 		set:            []statement{compile(g.touch), compile(g.put + g.replace)},
 		unset:          []statement{compile(g.touch), compile(g.put + onlyWithBase + g.replace), compile(drop)},
 		resolveOutcome: []statement{compile(awaitOthers), compile(replaceMark)},
@@ -239,7 +242,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		lock:           compile(awaitOthers),
 		resolve:        compile(resolve),
 		list:           compile(list),
-		check:          compile(g.check),
+		check:          compile(g.check + dialect.Present(tables)),
 		version:        compile(version),
 		dirty:          compile(dirty),
 		lowest:         compile(lowest),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -45,6 +46,16 @@ func (g *dialectSpec) migrations(prefix string) (all []migration) {
 	}
 }
 
+// tables returns the names of the tables that the store needs.
+func (g *dialectSpec) tables(prefix string) (all []string) {
+	for _, m := range g.migrations(prefix) {
+		if m.version <= oldestVersion {
+			all = append(all, dialect.Created(m.statements)...)
+		}
+	}
+	return all
+}
+
 // Migrate creates the tables of the store, or updates their schema. If they're current, it
 // changes nothing. Any number of processes can call it at the same time, for instance when
 // they start, because a lock in the database makes them take turns. After an error you can
@@ -58,6 +69,10 @@ func (g *dialectSpec) migrations(prefix string) (all []migration) {
 // The tables have version 3 of the schema, from the files 003.sql. Versions 1 and 2, which
 // kept times in seconds, were never released. Migrate returns an error for such tables and
 // leaves them as they are. Drop them, or choose another [Options.Prefix].
+//
+// If one of the tables was lost, for example in an incomplete restore, you get an error that names
+// it. Migrate doesn't create it again: with an empty table of overrides, an entity that was off
+// would get what its client has set for all.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.check(ctx, s.latestVersion())
 	if err != nil && !isFinal(err) && !errors.Is(err, s.dialect.unfit) {
@@ -71,7 +86,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // isFinal reports whether an error of a check would be the same after a migration.
 func isFinal(err error) bool {
-	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, ErrStandby)
+	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, errLost) || errors.Is(err, ErrStandby)
 }
 
 func (s *Store) latestVersion() int { return s.migrations[len(s.migrations)-1].version }
@@ -85,26 +100,28 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.check(ctx, oldestVersion)
 }
 
-// check makes one query. It checks that the schema is for this dialect, that its version is
-// known and at least the needed one, and that the connections have the right settings.
+// check makes one query. It checks that all tables are there, that the schema is for this
+// dialect, that its version is known and at least the needed one, and that the connections have
+// the right settings. If the query fails, more queries find out which tables are missing.
 func (s *Store) check(ctx context.Context, needed int) error {
 	return s.retry(ctx, func() (outcome, error) {
-		found, err := findSchema(ctx, s.db, s.queries.check)
+		found, err := s.findSchema(ctx)
 		switch {
 		case err != nil:
-			err = fmt.Errorf("%w: if the tables are missing, call Migrate", err)
 		case found.version > s.latestVersion():
 			err = s.newerSchema(found.version)
 		case found.isOld():
 			err = s.oldSchema(found.version)
 		case found.version < 1:
-			err = missingSchema(found.version, needed)
+			err = found.incomplete(needed)
+		case len(found.missing) > 0:
+			err = s.lostTables(found.missing)
 		case !found.fit:
 			err = s.dialect.unfit
 		case found.standby:
 			err = ErrStandby
 		case found.version < needed:
-			err = missingSchema(found.version, needed)
+			err = found.incomplete(needed)
 		default:
 			s.isReady.Store(true)
 		}
@@ -116,32 +133,58 @@ var (
 	errOtherDialect = errors.New("the tables were made for another dialect: pass that dialect to New, or choose another Options.Prefix")
 	// errOldSchema is for tables that no migration can update.
 	errOldSchema = errors.New("schema of a version that was never released")
+	// errLost is for tables that a migration must not create again.
+	errLost = errors.New("a table was lost")
 )
 
-// foundSchema is the result of a check's query. It's the zero value if the tables are
-// incomplete.
+// foundSchema is the result of a check. Its version is 0 if a migration hasn't completed.
 type foundSchema struct {
 	version int
 	fit     bool
 	standby bool
+	missing []string // tables; the rest is unknown then
 }
 
-func findSchema(ctx context.Context, db querier, q statement) (foundSchema, error) {
-	found, err := query(ctx, db, q, nil, func(rows *sql.Rows) (f foundSchema, err error) {
+func (s *Store) findSchema(ctx context.Context) (foundSchema, error) {
+	found, err := query(ctx, s.db, s.queries.check, nil, func(rows *sql.Rows) (f foundSchema, err error) {
 		err = rows.Scan(&f.version, &f.fit, &f.standby)
 		return f, err
 	})
-	if err != nil || len(found) == 0 {
-		return foundSchema{}, err
+	if err != nil {
+		return s.findMissing(ctx, err)
+	}
+	if len(found) == 0 {
+		return foundSchema{}, nil
 	}
 	return found[0], nil
+}
+
+// findMissing returns the missing tables, or the error of the check's query if there are none. It
+// reads the version first: if that was there, no migration is under way that creates them.
+func (s *Store) findMissing(ctx context.Context, cause error) (f foundSchema, err error) {
+	if versions, err := query(ctx, s.db, s.queries.version, nil, scanOne[int]); err == nil && len(versions) > 0 {
+		f.version = versions[0]
+	}
+	f.missing, err = s.dialect.Missing(ctx, s.db, s.queries.tables, cause)
+	if err != nil || len(f.missing) == 0 {
+		return foundSchema{}, cause
+	}
+	return f, nil
 }
 
 // isOld reports whether the tables are older than the first version.
 func (f foundSchema) isOld() bool { return f.version > 0 && f.version < firstVersion }
 
-func missingSchema(found, needed int) error {
-	return fmt.Errorf("the tables are missing, incomplete or older (schema version %d, want %d): call Migrate", found, needed)
+func (f foundSchema) incomplete(needed int) error {
+	if len(f.missing) > 0 {
+		return fmt.Errorf("tables are missing: %s: call Migrate", strings.Join(f.missing, ", "))
+	}
+	return fmt.Errorf("the tables are incomplete or older (schema version %d, want %d): call Migrate", f.version, needed)
+}
+
+func (s *Store) lostTables(missing []string) error {
+	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without what was in it, UPDATE %s SET version = 0 and call Migrate, which creates it empty",
+		errLost, strings.Join(missing, ", "), s.queries.tables[0])
 }
 
 func (s *Store) oldSchema(found int) error {

@@ -36,8 +36,8 @@ func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// TestUnready: until the schema fits, every call checks it again and sends nothing else. Once
-// it fits, calls succeed without a check.
+// TestUnready: until the schema fits, every call checks it again and sends nothing else, except
+// to find out which tables are missing. Once it fits, calls succeed without a check.
 func TestUnready(t *testing.T) {
 	for _, dialect := range dialects() {
 		for name, db := range map[string]*schema{
@@ -68,7 +68,7 @@ func TestUnready(t *testing.T) {
 					t.Errorf("%s, %s: %s: the error doesn't name Migrate: %v", dialect, name, call, err)
 				}
 			}
-			if sent := f.count("") - f.count("connect"); sent != len(all) || f.count("SELECT version,") != len(all) {
+			if sent := f.count("") - f.count("connect") - f.count("SELECT COUNT(*) FROM") - f.count("SELECT version FROM"); sent != len(all) || f.count("SELECT version,") != len(all) {
 				t.Errorf("%s, %s: %d calls sent %s", dialect, name, len(all), f.shape())
 			}
 			repaired.Store(true)

@@ -38,7 +38,6 @@ func mariaDB() sqltest.Engine {
 		AsUser:      asUser,
 		Denied:      denied,
 		NoWrites:    "1290",
-		NoTable:     "1146",
 		NoPrivilege: "1142",
 		Limit:       sqltest.Trigger{File: "mysql.sql", Refused: isLimit},
 		Running:     "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",

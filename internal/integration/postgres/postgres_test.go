@@ -33,7 +33,6 @@ func postgreSQL() sqltest.Engine {
 		AsUser:      func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
 		Denied:      denied,
 		NoWrites:    "25006",
-		NoTable:     "42P01",
 		NoPrivilege: "42501",
 		Limit:       sqltest.Trigger{File: "postgresql.sql", Refused: isLimit, Drop: "DROP FUNCTION wh_limit CASCADE"},
 		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",

@@ -23,3 +23,10 @@ func TestUpgrade(t *testing.T) {
 	}
 	sqltest.Upgrade(t, openDB(t, path, unsynced), "wh_", statements, func() *sqlstore.Store { return newStore(t, openDB(t, path, unsynced)) })
 }
+
+// TestLost: a table is missing after an incomplete restore.
+func TestLost(t *testing.T) {
+	path := newPath(t)
+	open(t, path)
+	sqltest.Lost(t, openDB(t, path, unsynced), "wh_", func() *sqlstore.Store { return newStore(t, openDB(t, path, unsynced)) })
+}

@@ -161,6 +161,7 @@ func TestTablesOfAnotherDialect(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	for _, statement := range []string{
 		"CREATE TABLE wh_schema (id INT PRIMARY KEY, version INT)", "INSERT INTO wh_schema VALUES (1, 3)",
+		"CREATE TABLE wh_client (id INT)", "CREATE TABLE wh_override (client INT)", "CREATE TABLE wh_delivery (client INT)",
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

@@ -38,10 +38,9 @@ type Engine struct {
 	// Denied returns the DSN of a user who can only read and write the given tables.
 	Denied func(t testing.TB, admin *sql.DB, dsn string, tables []string) string
 
-	// These are error codes. NoWrites is for a change while the server is read-only, NoTable
-	// for a statement about a missing table, and NoPrivilege for a table that the user has no
-	// privilege for.
-	NoWrites, NoTable, NoPrivilege string
+	// These are error codes. NoWrites is for a change while the server is read-only, and
+	// NoPrivilege for a table that the user has no privilege for.
+	NoWrites, NoPrivilege string
 
 	Running      string // the query for the number of other sessions' statements about {prefix}client
 	Waiting      string // the query for the number of statements about {prefix}delivery that wait for a row
@@ -64,6 +63,7 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
 		{"Upgrade", Engine.upgrade},
+		{"Lost", Engine.lost},
 		{"Deliveries", Engine.deliveries},
 		{"Sweep", Engine.sweep},
 		{"Erase", Engine.erase},

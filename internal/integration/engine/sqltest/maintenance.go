@@ -142,7 +142,7 @@ func (e Engine) otherSchema(t *testing.T, dsn string) {
 	}
 	other := e.store(t, e.Open(t, dsn), name)
 	s := outage.New(t, e.store(t, db, name))
-	s.Refuses(outage.Outage{Cause: e.NoTable})
+	s.Refuses(outage.Outage{Cause: "tables are missing: " + name + "schema"})
 	for _, statement := range statements[:len(statements)/2] {
 		execute(t, db, statement)
 	}

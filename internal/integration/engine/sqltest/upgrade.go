@@ -27,6 +27,17 @@ func (e Engine) upgrade(t *testing.T) {
 	Upgrade(t, db, name, statements, func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) })
 }
 
+func (e Engine) lost(t *testing.T) {
+	dsn := e.Shared(t).DSN()
+	db := e.Open(t, dsn)
+	name := prefix(t, db)
+	open := func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) }
+	if err := open().Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	Lost(t, db, name, open)
+}
+
 // Upgrade checks a migration to the next version, of tables that another tool created with
 // statements. Stores keep running meanwhile, and many start together. It also checks that
 // tables of versions that were never released are refused.
@@ -88,6 +99,45 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 	}
 	setVersion(schemaVersion)
 	expectUnchanged(t, open(), state)
+}
+
+// Lost checks that stores name a table that's missing, and what to do, and that this works. They
+// don't take it for empty, so an entity that was off stays without a webhook.
+func Lost(t *testing.T, db *sql.DB, prefix string, open func() *sqlstore.Store) {
+	t.Helper()
+	running := open()
+	at := time.Now().Truncate(time.Microsecond)
+	for _, c := range []webhookcfg.Change{
+		webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/")),
+		webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")),
+	} {
+		c.Time = at
+		if err := running.Apply(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range []string{"delivery", "override", "client"} {
+		execute(t, db, "DROP VIEW IF EXISTS "+prefix+"webhook")
+		execute(t, db, "DROP TABLE "+prefix+table)
+		calls := Calls(open())
+		calls["check"] = func(ctx context.Context) error { _, err := open().Check(ctx); return err }
+		calls["healthy"] = func(ctx context.Context) error { return open().Healthy(ctx) }
+		for name, call := range calls {
+			if err := call(t.Context()); err == nil || !strings.Contains(err.Error(), "lost: "+prefix+table+": restore it") {
+				t.Errorf("%s without the table %s: %v", name, table, err)
+			}
+		}
+		if hook, err := running.Resolve(t.Context(), "acme", "off"); table != "delivery" && err == nil {
+			t.Errorf("without the table %s, the entity that's off has the source %v", table, hook.Source)
+		}
+		execute(t, db, "UPDATE "+prefix+"schema SET version = 0")
+		if err := open().Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := open().Healthy(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // schemaVersion is the latest version of the schema.

@@ -1,0 +1,49 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"regexp"
+	"strings"
+)
+
+var created = regexp.MustCompile(`^CREATE TABLE IF NOT EXISTS ([a-z0-9_]+)`)
+
+// Created returns the names of the tables that statements of a schema create.
+func Created(statements []string) (tables []string) {
+	for _, s := range statements {
+		if found := created.FindStringSubmatch(s); found != nil {
+			tables = append(tables, found[1])
+		}
+	}
+	return tables
+}
+
+// Present is a condition for the end of a WHERE clause. It's true, and costs nothing, but its
+// statement fails if one of the tables is missing.
+func Present(tables []string) string {
+	var all strings.Builder
+	for _, table := range tables {
+		all.WriteString(" AND (SELECT COUNT(*) FROM " + table + " WHERE 1 = 0) = 0")
+	}
+	return all.String()
+}
+
+// Missing returns those of the tables that the database doesn't have. Ask after a statement has
+// failed, with the cause.
+func (e Engine) Missing(ctx context.Context, db *sql.DB, tables []string, cause error) (missing []string, err error) {
+	if !strings.Contains(cause.Error(), e.noTable) {
+		return nil, nil
+	}
+	s := e.Compile("SELECT COUNT(*) FROM "+e.existing, DefaultPrefix)
+	for _, table := range tables {
+		var n int
+		if err := db.QueryRowContext(ctx, s.Text, s.Args(Values{"table": table})...).Scan(&n); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			missing = append(missing, table)
+		}
+	}
+	return missing, nil
+}
