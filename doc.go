@@ -89,7 +89,7 @@
 //	webhookcfg             → webhookcfg/egress, internal/bodytimer, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
-//	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect
+//	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect, internal/healthcheck
 //	webhookcfg/deliver/delivertest → webhookcfg/deliver, webhookcfg/egress
 //	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact

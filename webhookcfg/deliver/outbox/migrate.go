@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
@@ -22,10 +21,20 @@ var (
 	// ErrNewerSchema means that a later version of this package has migrated the tables.
 	// Start that version, or a later one.
 	ErrNewerSchema = errors.New("outbox: schema of a later version of this package")
-	// ErrNoTables means that the tables are missing, or were made for another dialect. Call
-	// [Outbox.Migrate], or choose another prefix.
+	// ErrNoTables means that none of the tables is there, or that they were made for another
+	// dialect. Call [Outbox.Migrate], or choose another prefix.
 	ErrNoTables = errors.New("outbox: the tables are missing")
+
+	// errIncomplete is for tables that a migration completes, and errTablesLost for those that
+	// it must not create again.
+	errIncomplete = errors.New("outbox: tables are missing or incomplete")
+	errTablesLost = errors.New("outbox: a table was lost")
 )
+
+// isWithoutTables reports whether an error says that tables have to be created or restored.
+func isWithoutTables(err error) bool {
+	return errors.Is(err, ErrNoTables) || errors.Is(err, errIncomplete) || errors.Is(err, errTablesLost)
+}
 
 // Schema returns the statements that [Outbox.Migrate] runs, for your own migration tool. You
 // can run them repeatedly. Pass the prefix of your [Options]. With the default prefix, your
@@ -48,9 +57,12 @@ func (e *engine) schema(prefix string) ([]string, error) {
 
 // Migrate creates the tables. If they're there, it changes nothing. Any number of processes
 // can call it at the same time. After an error you can call it again.
+//
+// If one of the tables was lost, for example in an incomplete restore, you get an error that names
+// it. Migrate doesn't create it again, because nobody would notice what's missing.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	err := o.tables.check(ctx)
-	if err == nil || errors.Is(err, ErrNewerSchema) {
+	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errTablesLost) {
 		return err
 	}
 	if err := o.tables.migrate(ctx); err != nil {
@@ -65,12 +77,29 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 // for transactions of frozen processes. Call Check after Migrate, and log the warnings.
 //
 // Check returns an error if the outbox can't work with the tables: one that wraps [ErrNoTables] or
-// [ErrNewerSchema], or that of the driver.
+// [ErrNewerSchema], one that names the tables that are missing while others are there, or that of
+// the driver.
 func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 	if err := o.tables.check(ctx); err != nil {
 		return nil, err
 	}
 	return o.tables.engine.Advise(ctx, o.tables.db, o.tables.engine.advices...)
+}
+
+// Healthy returns nil if the database responds and has all tables of the outbox, in a version that
+// this process works with. Otherwise the error names what's missing and says what to do. Use it for
+// an alert: while tables are missing, Run waits for them.
+//
+// You can call Healthy as often as you like. It asks the database at most once a second, for at
+// most five seconds. Calls in between get the same result.
+func (o *Outbox) Healthy(ctx context.Context) error {
+	return o.tables.health.Do(ctx, func(ctx context.Context) error {
+		err := o.tables.check(ctx)
+		if o.tables.fitted.Load() && errors.Is(err, ErrNewerSchema) {
+			err = nil // the newer tables stay usable for this process until it ends
+		}
+		return err
+	})
 }
 
 func (t *tables) migrate(ctx context.Context) error {
@@ -99,30 +128,41 @@ func (t *tables) migrate(ctx context.Context) error {
 	})
 }
 
-// isMissing reports whether an error says that a table is missing. Drivers have no common way
-// to say so, but all put it into the text, as a code or in English.
-func isMissing(err error) bool {
-	text := err.Error()
-	return slices.ContainsFunc([]string{"42P01", "42S02", "no such table", "does not exist"}, func(code string) bool {
-		return strings.Contains(text, code)
-	})
-}
-
 func (t *tables) check(ctx context.Context) error {
 	version, name := 0, ""
-	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1`)
+	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1` + dialect.Present(t.names))
 	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
 	switch {
-	case err != nil && isMissing(err):
-		return fmt.Errorf("%w: call Migrate: %w", ErrNoTables, err)
 	case err != nil:
-		return fmt.Errorf("outbox: check: %w", err)
+		return t.explain(ctx, err)
 	case version > schemaVersion:
 		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
 	case version < schemaVersion:
-		return fmt.Errorf("%w: call Migrate", ErrNoTables)
+		return fmt.Errorf("%w: call Migrate", errIncomplete)
 	case name != t.engine.Name:
 		return fmt.Errorf("%w: those with this prefix were made for %s: pass that dialect to New, or choose another Options.Prefix", ErrNoTables, name)
 	}
+	t.fitted.Store(true)
 	return nil
+}
+
+// explain returns the error for a check that failed: the cause, unless tables are missing. It reads
+// the version first: if that was there, no migration is under way that creates them.
+func (t *tables) explain(ctx context.Context, cause error) error {
+	version := 0
+	s := t.compile(`SELECT version FROM {schema} WHERE id = 1`)
+	_ = query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version) }) // there may be no table
+	missing, err := t.engine.Missing(ctx, t.db, t.names, cause)
+	names, schema := strings.Join(missing, ", "), t.names[0]
+	switch {
+	case err != nil || len(missing) == 0:
+		return fmt.Errorf("outbox: check: %w", cause)
+	case len(missing) == len(t.names):
+		return fmt.Errorf("%w: call Migrate", ErrNoTables)
+	case missing[0] == schema:
+		return fmt.Errorf("%w: %s: restore it from a backup, or call Migrate", errIncomplete, names)
+	case version < schemaVersion:
+		return fmt.Errorf("%w: %s: call Migrate", errIncomplete, names)
+	}
+	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, schema)
 }

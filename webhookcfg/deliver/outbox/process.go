@@ -66,11 +66,12 @@ func newProcess(o *Outbox) *process {
 // under way for at most [Options.Grace], writes down what became of them, and gives its
 // clients back, so that other processes go on at once. It then returns nil.
 //
-// Run it once per process, in any number of processes. While the database is down, Run waits.
+// Run it once per process, in any number of processes. While the database is down, Run waits, and
+// so it does if the tables go missing once it has started, for example while a backup is restored.
 // What a killed process was doing, others do again within five seconds.
 //
-// Run returns an error at once if it can't work: without a sender, if the tables are missing
-// or of a later version, or if another process has another Schedule or Order.
+// Run returns an error at once if it can't work: without a sender, if tables are missing when it
+// starts, if they're of a later version, or if another process has another Schedule or Order.
 func (o *Outbox) Run(ctx context.Context) error {
 	if o.sender == nil {
 		return errors.New("outbox: Run without a sender: pass one to New")
@@ -87,19 +88,21 @@ func (o *Outbox) Run(ctx context.Context) error {
 		o.running = false
 		o.mu.Unlock()
 	}()
+	hasJoined := false
 	for {
 		p := newProcess(o)
 		start := time.Now()
 		switch err := p.join(ctx); {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errSettings), errors.Is(err, ErrNewerSchema), errors.Is(err, ErrNoTables):
+		case errors.Is(err, errSettings), errors.Is(err, ErrNewerSchema), isWithoutTables(err) && !hasJoined:
 			return err
 		case err != nil:
 			o.warn(ctx, "can't start", err)
 			wait(ctx, jitter(time.Second))
 			continue
 		}
+		hasJoined = true
 		p.extended(start)
 		o.setProcess(p)
 		p.run(ctx)

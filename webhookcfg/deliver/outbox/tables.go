@@ -7,8 +7,11 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/dialect"
+	"example.com/go-webhookcfg/internal/healthcheck"
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
@@ -17,7 +20,10 @@ type tables struct {
 	db      *sql.DB
 	engine  *engine
 	prefix  string
+	names   []string // of the tables, that of the schema first
 	queries queries
+	health  healthcheck.Check
+	fitted  atomic.Bool // a check has succeeded
 
 	statements sync.Map // by the template, for fixed
 }
@@ -66,7 +72,11 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 	if prefix, err = tablePrefix(prefix); err != nil {
 		return nil, err
 	}
-	t := &tables{db: db, engine: spec, prefix: prefix}
+	schema, err := spec.schema(prefix)
+	if err != nil {
+		return nil, err
+	}
+	t := &tables{db: db, engine: spec, prefix: prefix, names: dialect.Created(schema)}
 	c := t.compile
 	t.queries = queries{
 		insert: c(spec.insertOnce + insertMessage + spec.onConflict),

@@ -1,0 +1,154 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+)
+
+// schema returns the statements that create the tables, and the one that then sets their version.
+func (f *fixture) schema(e engineCase) (create []string, complete string) {
+	f.t.Helper()
+	all, err := outbox.Schema(e.dialect, f.prefix)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all[:len(all)-1], all[len(all)-1]
+}
+
+func (f *fixture) execute(statements ...string) {
+	f.t.Helper()
+	for _, statement := range statements {
+		if _, err := f.db.ExecContext(f.t.Context(), statement); err != nil {
+			f.t.Fatalf("%v: %s", err, statement)
+		}
+	}
+}
+
+var tables = []string{"schema", "message", "line", "process", "again"}
+
+// complaints are the errors that the queue logs because it can't start.
+type complaints chan string
+
+func (c complaints) logger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if err, ok := a.Value.Any().(error); ok && strings.Contains(err.Error(), "incomplete") {
+			c <- err.Error()
+		}
+		return a
+	}}))
+}
+
+// TestRestore: a backup is restored under a running queue, which drops all tables, creates them
+// and fills them. Run waits until they're complete, and goes on.
+func TestRestore(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			logged := make(complaints, 100)
+			box, err := outbox.New(f.db, e.dialect, f.sender, &outbox.Options{Prefix: f.prefix, Logger: logged.logger(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.box = box
+			f.set("a", "/")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- box.Run(ctx) }()
+			f.enqueue("a", "e", "before")
+			f.await(1, time.Minute)
+
+			for _, table := range tables {
+				f.execute("DROP TABLE " + f.prefix + "outbox_" + table)
+			}
+			if err := f.box.Healthy(t.Context()); !errors.Is(err, outbox.ErrNoTables) {
+				t.Errorf("healthy without tables: %v", err)
+			}
+			create, complete := f.schema(e)
+			f.execute(create...)
+			select {
+			case <-logged: // it has lost its lease with the tables, and found them incomplete
+			case err := <-ended:
+				t.Fatalf("Run has ended: %v", err)
+			case <-time.After(time.Minute):
+				t.Fatal("Run has not noticed")
+			}
+			f.execute(complete)
+			f.enqueue("a", "e", "after")
+			f.await(2, time.Minute)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestMissingTable: if one table is missing, everything that looks at the tables names it, and says
+// how to go on. That isn't the error for a database without a queue.
+func TestMissingTable(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			for _, table := range tables {
+				f := newFixture(t, e, nil, nil)
+				name := f.prefix + "outbox_" + table
+				f.execute("DROP TABLE " + name)
+				migrates := table == "schema"
+				calls := map[string]func() error{
+					"Check":   func() error { _, err := f.box.Check(t.Context()); return err },
+					"Healthy": func() error { return f.peer(e, f.db, outbox.Options{}).Healthy(t.Context()) },
+					"Run":     func() error { return f.box.Run(t.Context()) },
+				}
+				if !migrates {
+					calls["Migrate"] = func() error { return f.box.Migrate(t.Context()) }
+				}
+				for call, do := range calls {
+					if err := do(); err == nil || errors.Is(err, outbox.ErrNoTables) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "restore it") {
+						t.Errorf("%s without %s: %v", call, name, err)
+					}
+				}
+				if !migrates {
+					f.execute("DROP TABLE " + f.prefix + "outbox_schema") // as the error says
+				}
+				if err := f.box.Migrate(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err := f.peer(e, f.db, outbox.Options{}).Healthy(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// TestInterruptedMigration: Migrate completes what an interrupted one has left.
+func TestInterruptedMigration(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			create, _ := f.schema(e)
+			for n := range len(create) + 1 {
+				f.prefix = fmt.Sprintf("i%d_%d_", prefixes.Add(1), n)
+				create, _ := f.schema(e)
+				f.execute(create[:n]...)
+				box, err := outbox.New(f.db, e.dialect, f.sender, &outbox.Options{Prefix: f.prefix, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := box.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), "call Migrate") {
+					t.Errorf("after %d statements: %v", n, err)
+				}
+				if err := box.Migrate(t.Context()); err != nil {
+					t.Errorf("after %d statements: %v", n, err)
+				}
+			}
+		})
+	}
+}
