@@ -29,6 +29,56 @@ func TestSecretsInFiles(t *testing.T) {
 	}
 }
 
+// TestInvisible: characters that nobody sees would make another master, or another store, so they
+// are refused by name.
+func TestInvisible(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	for content, want := range map[string]string{
+		"\ufeff" + master:                  "U+FEFF",
+		"\xff\xfea\x00b\x00":               "UTF-16",
+		master + "\u200b":                  "U+200B",
+		master + "\u00a0" + master:         "U+00A0",
+		master + "\r" + master:             "U+000D",
+		"sqlite:a.db\n\nsqlite:b.db\u200b": "line 3",
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for variable, value := range map[string]string{"MASTER_FILE": file, "STORE_FILE": file, "MASTER": content, "STORE": content} {
+			_, err := parse(nil, func(name string) string { return map[string]string{variable: value}[name] }, t.Output())
+			if err == nil || !strings.Contains(err.Error(), variable+": ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), master) {
+				t.Errorf("%s with %q: %v, want %s", variable, content, err, want)
+			}
+		}
+	}
+}
+
+// TestEmptyFile: a file without a value doesn't mean the default.
+func TestEmptyFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	for content, want := range map[string]string{"": "is empty", " \r\n": "is empty", "sqlite:a.db\nsqlite:b.db": "want one line"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := parse(nil, func(name string) string { return map[string]string{"STORE_FILE": file}[name] }, t.Output())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+// TestLineEnds: an editor's line ends don't change a master.
+func TestLineEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "master")
+	if err := os.WriteFile(file, []byte(master+"1\r\n"+master+"2\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := parse(nil, func(name string) string { return map[string]string{"MASTER_FILE": file}[name] }, t.Output())
+	if err != nil || len(cfg.masters) != 2 || string(cfg.masters[0]) != master+"1" || string(cfg.masters[1]) != master+"2" {
+		t.Errorf("got %q, %v", cfg.masters, err)
+	}
+}
+
 // command runs a command of the program, and returns what it prints.
 func command(t *testing.T, store string, args ...string) (string, error) {
 	t.Helper()
@@ -68,7 +118,7 @@ func TestRotation(t *testing.T) {
 			t.Errorf("both secrets: %s", got)
 		}
 	}
-	expect(t, call(t, http.MethodGet, one+"/healthz", ""), `200 {"credentials":"ok","store":"ok"}`)
+	expect(t, call(t, http.MethodGet, one+"/healthz", ""), `200 {"credentials":"ok","modules":"ok","queue":"ok","store":"ok"}`)
 	if got := figure(t, metrics, `webhook_healthy{part="credentials"}`); got != "1" {
 		t.Errorf("the metric of their health is %q", got)
 	}

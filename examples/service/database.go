@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"example.com/go-webhookcfg/examples/internal/dsn"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
@@ -74,14 +74,32 @@ func (d *database) migrate(ctx context.Context) error {
 func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := d.revision(ctx); err != nil {
-		return fmt.Errorf("%w: if the tables are missing, run the command migrate first", err)
+	if _, err := d.queue.Check(ctx); errors.Is(err, outbox.ErrNoTables) {
+		return fmt.Errorf("%w: run the command migrate first", err)
+	} else if err != nil {
+		return err
 	}
 	warnings, err := d.webhooks.Check(ctx)
-	for _, warning := range warnings {
+	for _, warning := range warnings { // the queue has the same ones
 		logger.Warn("the database needs attention", "warning", warning)
 	}
+	if err != nil {
+		return err
+	}
+	if _, err = d.revision(ctx); err == nil {
+		err = d.Healthy(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: if the table is missing, restore it, or run the command migrate, which creates it empty", err)
+	}
 	return err
+}
+
+// Healthy returns nil if the table of modules can be read. The webhooks, the queue and the
+// credentials each look at their own tables.
+func (d *database) Healthy(ctx context.Context) error {
+	var n int
+	return d.QueryRowContext(ctx, findModule, "", "").Scan(&n)
 }
 
 // change runs a statement, and returns how many rows it changed.
@@ -95,7 +113,7 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 
 // With sqliteSettings, acknowledged changes survive a power failure, and a second process,
 // such as replay, waits for its turn.
-const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
+const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
 
 // openSQLite opens a database in a file, for one machine.
 func openSQLite(path string) (*sql.DB, error) {
@@ -107,7 +125,11 @@ func openSQLite(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+sqliteSettings)
+	name, err := dsn.SQLite(path, sqliteSettings)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +145,9 @@ const maxConns = 16
 
 // openPostgreSQL opens a database that several processes can share.
 func openPostgreSQL(url string) (*sql.DB, error) {
+	if err := dsn.CheckURL(url); err != nil {
+		return nil, fmt.Errorf("-store: %w", err)
+	}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("-store: URL rejected by pgx") // hides the cause, which may contain a password

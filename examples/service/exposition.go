@@ -12,7 +12,7 @@ import (
 // examples/mounts says which figures a part has.
 func (s *service) watch() error {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for name, part := range map[string]any{"store": s.database.webhooks, "copy": s.webhooks, "queue": s.queue} {
+	for name, part := range map[string]any{"store": s.database.webhooks, "copy": s.webhooks, "queue": s.queue, "modules": s.database} {
 		s.probes.Watch(name, part)
 		if err := s.metrics.Watch(name, part); err != nil {
 			return err

@@ -18,7 +18,7 @@
 //   - STORE replaces -store, if your database's URL has a password.
 //
 // You can also put each into a file, as Docker and Kubernetes mount secrets: MASTER_FILE
-// names the file of MASTER.
+// names the file of MASTER, and replaces it. A file is UTF-8 without a byte order mark.
 package main
 
 import (
@@ -38,6 +38,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -79,7 +80,12 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
-	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db")
+	flags.Func("store", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db", func(text string) error {
+		if cfg.store = text; text == "" {
+			return errors.New("it's empty, perhaps because a variable isn't set")
+		}
+		return nil
+	})
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
 	flags.BoolVar(&cfg.dev, "dev", false, "for development: -migrate, allow http and loopback addresses, and make up a MASTER if there's none")
 	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
@@ -131,25 +137,43 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 
 // environment reads the secrets.
 func (cfg *config) environment(getenv func(string) string) error {
-	values := map[string]string{"STORE": "", "MASTER": ""}
-	for name := range values {
-		values[name] = getenv(name)
-		if path := getenv(name + "_FILE"); path != "" {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return fmt.Errorf("environment variable %s_FILE: %w", name, err)
-			}
-			values[name] = strings.TrimSpace(string(text))
-		}
+	store, err := setting(getenv, "STORE")
+	if err != nil {
+		return err
 	}
-	cfg.store = cmp.Or(cfg.store, values["STORE"], "sqlite:service.db")
-	for master := range strings.FieldsSeq(values["MASTER"]) {
+	if strings.Contains(store, "\n") {
+		return errors.New("environment variable STORE or STORE_FILE: want one line")
+	}
+	cfg.store = cmp.Or(cfg.store, store, "sqlite:service.db")
+	masters, err := setting(getenv, "MASTER")
+	if err != nil {
+		return err
+	}
+	for master := range strings.FieldsSeq(masters) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
 	if cfg.dev && len(cfg.masters) == 0 {
 		cfg.masters = [][]byte{[]byte(rand.Text() + rand.Text())} // other keys at each start
 	}
 	return nil
+}
+
+// setting returns the value of an environment variable, or the text of the file that the variable
+// with _FILE names. It's empty only if neither is set.
+func setting(getenv func(string) string, name string) (value string, err error) {
+	if path := getenv(name + "_FILE"); path != "" {
+		name += "_FILE"
+		if value, err = textfile.Read(path); err == nil && strings.TrimSpace(value) == "" {
+			err = fmt.Errorf("%s is empty", path)
+		}
+	} else {
+		value = getenv(name)
+		err = textfile.Check(value)
+	}
+	if err != nil {
+		return "", fmt.Errorf("environment variable %s: %w", name, err)
+	}
+	return strings.TrimSpace(value), nil
 }
 
 // run runs a command until it's complete or ctx ends.

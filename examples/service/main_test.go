@@ -567,6 +567,9 @@ func TestBadArguments(t *testing.T) {
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-since", "yesterday"}, "since"},
+		{"no store", []string{"-store", ""}, "perhaps because a variable isn't set"},
+		{"a password that isn't escaped", []string{"-store", "postgres://app:12/s3cret@127.0.0.1/app"}, "in a password, write / as %2F"},
+		{"a password with a #", []string{"-store", "postgres://app:12#s3cret@127.0.0.1/app"}, "write it as %23"},
 		{"no address", []string{"-store", there, "-listen", ""}, "-listen is empty"},
 		{"empty command", []string{"-store", there, ""}, "an argument is empty"},
 		{"empty client", []string{"-store", there, "replay", ""}, "an argument is empty"},
@@ -592,21 +595,52 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// TestNotReady: if the database can't be used, every command ends with the cause, and then with
-// what to do.
+// TestNotReady: if the database can't be used, every command ends with the cause. If nothing but
+// its tables is missing, the error says what to do.
 func TestNotReady(t *testing.T) {
-	for store, cause := range map[string]string{
-		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "SQL logic error: no such table",
-		"postgres://app:s3cret@127.0.0.1:1/app":              "failed to connect",
+	for store, want := range map[string]string{
+		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "the tables are missing: call Migrate: run the command migrate first",
+		"postgres://app:s3cret@127.0.0.1:1/app":              "connection refused",
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
 			var log bytes.Buffer
 			err := run(t.Context(), append([]string{"-store", store, "-listen", "127.0.0.1:0"}, command...), environment, io.Discard, &log)
-			if err == nil || !strings.HasPrefix(err.Error(), cause) || !strings.HasSuffix(err.Error(), "run the command migrate first") {
+			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s %q: %v", store, command, err)
 			}
 			if log.Len() > 0 {
 				t.Errorf("%s %q logs %s", store, command, &log)
+			}
+		}
+	}
+}
+
+// TestMissingTable: if any table is missing, as after an incomplete restore, /healthz of a running
+// service says so, and no command starts. The error names the table.
+func TestMissingTable(t *testing.T) {
+	for _, table := range []string{"wh_override", "wh_delivery", "wh_outbox_message", "wh_outbox_again", "secrets", "modules"} {
+		store := newStore(t)
+		service, _ := start(t, "-store", store)
+		expect(t, call(t, http.MethodGet, service+"/healthz", ""), "200 ")
+		d, err := openDatabase(store, newLogger(t.Output()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{"DROP VIEW wh_webhook", "DROP TABLE " + table} {
+			if _, err := d.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, func() (bool, string) {
+			got := call(t, http.MethodGet, service+"/healthz", "")
+			return strings.HasPrefix(got, "503 "), got + " without the table " + table
+		})
+		for _, name := range []string{"given-up", "secrets"} {
+			if text, err := command(t, store, name); err == nil || !strings.Contains(err.Error(), table) || !strings.Contains(err.Error(), "restore it") {
+				t.Errorf("%s without the table %s: %s, %v", name, table, text, err)
 			}
 		}
 	}

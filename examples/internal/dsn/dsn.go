@@ -1,0 +1,39 @@
+// Package dsn makes the data source names of databases that an operator has named. A character that
+// separates the parts of a name never makes it another name. You can copy the package.
+package dsn
+
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// SQLite returns the name of the database in a file, for modernc.org/sqlite: any path, and settings
+// as in a query. SQLite opens the file only if it exists, because it would create one that other
+// users can read.
+func SQLite(path, settings string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") { // a drive of Windows
+		path = "/" + path
+	}
+	file := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&" + settings}
+	return file.String(), nil
+}
+
+// CheckURL refuses the URL of a server if its password or another part isn't escaped, so that it
+// would name another server. An error doesn't quote the URL.
+func CheckURL(text string) error {
+	_, rest, _ := strings.Cut(text, "://")
+	if strings.Contains(rest, "#") {
+		return errors.New("the URL has a #, and what follows would be ignored: write it as %23")
+	}
+	if end := strings.IndexAny(rest, "/?"); end >= 0 && strings.Contains(rest[end:], "@") {
+		return errors.New("the URL has an @ after a / or ?: in a password, write / as %2F, ? as %3F and @ as %40, and write %40 for an @ behind the host")
+	}
+	return nil
+}

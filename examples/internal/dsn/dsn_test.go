@@ -1,0 +1,44 @@
+package dsn_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/examples/internal/dsn"
+)
+
+// TestSQLite: characters that separate the parts of a name are escaped in a path.
+func TestSQLite(t *testing.T) {
+	got, err := dsn.SQLite("a b#c?d%23&e.db", "_pragma=x(1)")
+	if err != nil || !strings.HasPrefix(got, "file:///") || !strings.HasSuffix(got, "/a%20b%23c%3Fd%2523&e.db?mode=rw&_pragma=x(1)") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "a.db")
+	if got, err := dsn.SQLite(path, ""); err != nil || got != "file://"+path+"?mode=rw&" {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// TestCheckURL: a password that isn't escaped would move the host to another place.
+func TestCheckURL(t *testing.T) {
+	for _, text := range []string{
+		"postgres://u@h/d", "postgres://u:p%23%2F%3F%40@h/d?sslmode=disable", "postgres://u:p@w@h/d", "postgres:///d?host=/run/postgresql",
+		"postgres://u@h/d?user=a%40b", "https://u:p@h:2379",
+	} {
+		if err := dsn.CheckURL(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"postgres://u:12#s3cret@h/d", "postgres://u:12/s3cret@h/d", "postgres://u:12?s3cret@h/d", "postgres://u@h/d#s3cret", "https://u:12/s3cret@h:2379",
+	} {
+		if err := dsn.CheckURL(text); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
