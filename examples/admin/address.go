@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"example.com/go-webhookcfg/examples/internal/textfile"
 )
 
 const addresses = `STORE, FROM, TO, COPY and NEW are addresses of stores:
@@ -34,6 +36,9 @@ func parseAddress(text, prefix string) (address, error) {
 		}
 		if text = os.Getenv(name); text == "" {
 			return address{}, fmt.Errorf("the environment variable %s is not set", name)
+		}
+		if err := textfile.Check(text); err != nil { // perhaps it comes from a file
+			return address{}, fmt.Errorf("the environment variable %s: %w", name, err)
 		}
 	}
 	scheme, place, _ := strings.Cut(text, ":")

@@ -2,6 +2,9 @@ package main
 
 import (
 	"database/sql"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +24,11 @@ func TestAddresses(t *testing.T) {
 		{"mysql:u:pa/" + secret + "@tcp(127.0.0.1:1)/db?" + secret + "=" + secret + "&parseTime=" + secret, "mysql rejects"},
 		{"etcd:127.0.0.1:1", "endpoints of etcd are URLs"},
 		{"etcd:http://u:" + secret + "%zz@127.0.0.1:1", "endpoints of etcd are URLs"},
+		{"postgres://u:12/" + secret + "@127.0.0.1/db", "write / as %2F"},
+		{"postgres://u:12#" + secret + "@127.0.0.1/db", "write it as %23"},
+		{"etcd:http://u:12?" + secret + "@127.0.0.1:1", "write / as %2F"},
+		{"etcd:http://127.0.0.1:1/" + secret, "give the prefix of the keys with -prefix"},
+		{"etcd:http://u:" + secret + "@127.0.0.1:1,http://other:" + secret + "@127.0.0.1:2", "several users"},
 		{"postgres://u:" + secret + "@127.0.0.1:1/db?sslmode=disable", "connection refused"},
 		{"postgres:host=127.0.0.1 port=1 password=" + secret, "connection refused"},
 		{"mysql:u:" + secret + "@tcp(127.0.0.1:1)/db", "connection refused"},
@@ -29,6 +37,13 @@ func TestAddresses(t *testing.T) {
 		t.Setenv(variable, row.address)
 		f.run(t.Context(), failure, "", row.complaint, "clients", "env:"+variable)
 	}
+	for value, complaint := range map[string]string{
+		"\ufefffile:webhooks": "U+FEFF", f.at("webhooks") + "\r": "U+000D", "postgres://u:" + secret + "\u200b@127.0.0.1/db": "U+200B",
+	} {
+		t.Setenv(variable, value)
+		f.run(t.Context(), failure, "", variable+": ", "clients", "env:"+variable)
+		f.run(t.Context(), failure, "", complaint, "clients", "env:"+variable)
+	}
 	t.Setenv(variable, "")
 	f.run(t.Context(), failure, "", variable+" is not set", "clients", "env:"+variable)
 	t.Setenv(variable, f.at("webhooks"))
@@ -36,6 +51,23 @@ func TestAddresses(t *testing.T) {
 	f.run(t.Context(), failure, "", "without a dollar sign", "clients", "env:postgres://u:"+secret+"@db.example.com/hooks")
 	f.run(t.Context(), failure, "", "without a dollar sign", "clients", "env:")
 	f.run(t.Context(), failure, "", "file stores", "backup", f.inSQLite("webhooks"), f.at("copy"))
+}
+
+// TestSQLitePath: the database is in the file that was named, and in no other, even if the name has
+// characters that separate the parts of a DSN.
+func TestSQLitePath(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"a b", "a#b", "a%23b", "a?mode=memory&b", ":memory:"} {
+		if runtime.GOOS == "windows" && strings.ContainsAny(name, "?:") {
+			continue
+		}
+		f.run(t.Context(), success, "4 changes", "", "copy", "-migrate", f.at("webhooks"), f.inSQLite(name))
+		f.run(t.Context(), success, "a\n", "", "clients", f.inSQLite(name))
+		if info, err := os.Stat(f.path(name + ".db")); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	f.run(t.Context(), failure, "", "unable to open", "clients", f.inSQLite("a"))
 }
 
 // TestSchema: a store of a later version stays as it is.

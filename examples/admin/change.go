@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -77,10 +78,13 @@ func set(ctx context.Context, s *session) (int, error) {
 			return err
 		}
 		url, err := s.ask("URL: ") // not an argument, since others can see those
-		if err == nil {
-			err = confirm()
-		}
 		if err != nil {
+			return err
+		}
+		if err := textfile.Check(url); err != nil {
+			return fmt.Errorf("the URL: %w", err)
+		}
+		if err := confirm(); err != nil {
 			return err
 		}
 		return h.Set(ctx, s.args[1], scope, url)

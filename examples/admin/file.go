@@ -39,6 +39,9 @@ func check(ctx context.Context, s *session) (code int, err error) {
 				return err
 			}
 		}
+		if _, err := s.queue(ctx, st); err != nil { // if there is one, it has all its tables
+			return err
+		}
 		for client, err := range admin.Clients(ctx, st) {
 			if err != nil {
 				return err

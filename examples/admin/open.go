@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	_ "modernc.org/sqlite"
 
+	"example.com/go-webhookcfg/examples/internal/dsn"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -112,18 +112,16 @@ func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) 
 			return nil, err
 		}
 	}
-	path, err := filepath.Abs(a.place)
-	if err != nil {
-		return nil, err
-	}
 	synchronous := "FULL"
 	if o.bulk {
 		// Commits then don't wait for the disk, and a power failure undoes the last ones.
 		synchronous = "NORMAL"
 	}
-	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	db, err := sql.Open("sqlite", dsn.String()+
-		"?mode=rw&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous("+synchronous+")")
+	name, err := dsn.SQLite(a.place, "_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous("+synchronous+")")
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +132,7 @@ func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) 
 	settings := st.settings
 	st.settings = func(ctx context.Context) ([]string, error) {
 		warnings, err := settings(ctx)
-		if info, statErr := os.Stat(path); statErr == nil && runtime.GOOS != "windows" && !o.shared && info.Mode().Perm()&0o077 != 0 {
+		if info, statErr := os.Stat(a.place); statErr == nil && runtime.GOOS != "windows" && !o.shared && info.Mode().Perm()&0o077 != 0 {
 			warnings = append(warnings, fmt.Sprintf("other users can open %s (mode %04o), and webhook URLs are credentials: chmod 600 it, and the files %[1]s-wal and %[1]s-shm", a.place, info.Mode().Perm()))
 		}
 		return warnings, err
@@ -161,11 +159,14 @@ func checkpoint(ctx context.Context, db *sql.DB) error {
 }
 
 func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, error) {
-	dsn := a.place
-	if strings.HasPrefix(dsn, "//") {
-		dsn = "postgres:" + dsn
+	place := a.place
+	if strings.HasPrefix(place, "//") {
+		if err := dsn.CheckURL("postgres:" + place); err != nil {
+			return nil, err
+		}
+		place = "postgres:" + place
 	}
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := pgx.ParseConfig(place)
 	if err != nil {
 		return nil, errors.New("pgx rejects the address; check its syntax (the details could show a password)") // without the cause, which can have a password
 	}
@@ -218,9 +219,18 @@ func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
 		if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
 			return nil, errors.New("the endpoints of etcd are URLs with http or https, separated by commas; at least one of yours isn't")
 		}
+		if err := dsn.CheckURL(text); err != nil {
+			return nil, err
+		}
+		if strings.Trim(endpoint.Path, "/") != "" || endpoint.RawQuery != "" {
+			return nil, errors.New("the endpoints of etcd have no path and no query: give the prefix of the keys with -prefix")
+		}
 		if endpoint.User != nil {
-			cfg.Username = endpoint.User.Username()
-			cfg.Password, _ = endpoint.User.Password()
+			password, _ := endpoint.User.Password()
+			if cfg.Username != "" && (cfg.Username != endpoint.User.Username() || cfg.Password != password) {
+				return nil, errors.New("the endpoints of etcd have several users: a client can only be one")
+			}
+			cfg.Username, cfg.Password = endpoint.User.Username(), password
 		}
 		if endpoint.Scheme == "https" {
 			cfg.TLS = new(tls.Config)

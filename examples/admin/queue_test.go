@@ -55,6 +55,33 @@ func TestQueue(t *testing.T) {
 	f.run(t.Context(), failure, "", "has no queue", "queue", f.at("webhooks"))
 }
 
+// TestMissingTable: if one table is missing, check names it, and no command takes that for a
+// database without a queue.
+func TestMissingTable(t *testing.T) {
+	for _, table := range []string{"wh_override", "wh_delivery", "wh_outbox_schema", "wh_outbox_message", "wh_outbox_line"} {
+		f := newFixture(t)
+		at := f.stores()["sqlite"]
+		f.queue("")
+		f.run(t.Context(), success, "is readable", "", "check", at)
+		db, err := sql.Open("sqlite", f.path("webhooks.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{"DROP VIEW wh_webhook", "DROP TABLE " + table} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"check", at}, {"queue", at}, {"show", at, "a", "e1"}} {
+			f.run(t.Context(), failure, "", table+": restore it", args...)
+		}
+		f.runTyping(t.Context(), "a\n", failure, "", table+": restore it", "erase", at, "a")
+	}
+}
+
 // queue makes the tables of a queue next to the webhooks in SQLite, with three notifications for
 // the client a, and one for b. A delivery to a has failed.
 func (f fixture) queue(prefix string) *outbox.Outbox {

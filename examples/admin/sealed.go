@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -27,12 +28,12 @@ func readKeys(path string, shared bool) (sealed.Keys, error) {
 	if runtime.GOOS != "windows" && !shared && info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s: other users have access to the keys (mode %04o): chmod 600 it, or give -shared", path, info.Mode().Perm())
 	}
-	content, err := os.ReadFile(path)
+	content, err := textfile.Read(path)
 	if err != nil {
 		return nil, err
 	}
 	var keys []*sealed.Key
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(content) {
 		id, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if id == "" {
 			continue

@@ -111,13 +111,17 @@ func TestKeyFile(t *testing.T) {
 	f := newFixture(t)
 	path := f.path("keys")
 	for content, want := range map[string]string{
-		"":                          "0 keys",
-		secret:                      "key 1 isn't an ID",
-		secret + " " + secret:       "key 1 isn't an ID",
-		keyLine("a") + "b AAAA\n":   "the secret of key \"b\" has 3 bytes",
-		keyLine("a") + "b":          "key 2 isn't an ID",
-		keyLine("a") + keyLine("a"): "two keys have the ID",
-		"a.b" + keyLine("a")[1:]:    "the ID of a key",
+		"":                           "0 keys",
+		secret:                       "key 1 isn't an ID",
+		secret + " " + secret:        "key 1 isn't an ID",
+		keyLine("a") + "b AAAA\n":    "the secret of key \"b\" has 3 bytes",
+		keyLine("a") + "b":           "key 2 isn't an ID",
+		keyLine("a") + keyLine("a"):  "two keys have the ID",
+		"a.b" + keyLine("a")[1:]:     "the ID of a key",
+		"\ufeff" + keyLine("a"):      "U+FEFF",
+		"a\u00a0" + keyLine("a")[2:]: "U+00A0",
+		"\xff\xfea\x00":              "UTF-16",
+		"a" + "\r" + keyLine("b"):    "U+000D",
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -125,6 +129,10 @@ func TestKeyFile(t *testing.T) {
 		f.run(t.Context(), failure, "", want, "clients", "-sealed-keys", path, f.at("webhooks"))
 	}
 	f.run(t.Context(), failure, "", "no such file", "clients", "-sealed-keys", f.path("missing"), f.at("webhooks"))
+	if err := os.WriteFile(path, []byte("\t"+strings.ReplaceAll(keyLine("a"), "\n", "\r\n")+"\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), success, "a\n", "", "clients", "-sealed-keys", path, f.at("webhooks"))
 	if runtime.GOOS == "windows" {
 		return
 	}
