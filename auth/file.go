@@ -40,7 +40,9 @@ type FileOptions struct {
 //   - The lines of a client must agree on owner and disabled. A line with disabled in place
 //     of the hash reserves an id that nobody can sign in with. It can have an owner, but no
 //     other field.
-//   - Blank lines and lines that start with # are ignored.
+//   - Blank lines and lines that start with # are ignored. Lines end as on Unix or Windows.
+//   - Others have no characters that nobody sees: no byte order mark before the first line, no
+//     blank in front, and none after begin and end. The errors name them.
 //   - pbkdf2-sha256 is PBKDF2-HMAC-SHA-256 (RFC 8018), with 600,000 rounds or more, as OWASP
 //     recommends, and a salt of 16 to 64 bytes.
 //   - A check may take at most 10,000,000 rounds. That's the sum of the slowest hash in the

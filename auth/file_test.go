@@ -334,6 +334,51 @@ func TestFileRefuses(t *testing.T) {
 	}
 }
 
+// TestFileInvisible: what nobody sees in a file is named, with what to do, and not what it makes of
+// the line.
+func TestFileInvisible(t *testing.T) {
+	good := sha256Line("good", "s")
+	utf16 := func(text string) string {
+		var all strings.Builder
+		for _, c := range []byte(text) {
+			all.WriteByte(c)
+			all.WriteByte(0)
+		}
+		return all.String()
+	}
+	file := "begin\n" + good + "\nend\n"
+	for text, want := range map[string]string{
+		"\ufeff" + file:                                      ":1: line starts with a byte order mark (U+FEFF), which nobody sees: save",
+		"\ufeff# clients\n" + file:                           ":1: line starts with a byte order mark (U+FEFF), which nobody sees: save",
+		"\xff\xfe" + utf16(file):                             ":1: file is in UTF-16, or no text: save",
+		"\xfe\xff\x00" + utf16(file):                         ":1: file is in UTF-16, or no text: save",
+		utf16(file):                                          ":1: file is in UTF-16, or no text: save",
+		utf16("# clients\n" + file):                          ":2: file is in UTF-16, or no text: save",
+		strings.ReplaceAll(file, "\n", "\r"):                 ":1: line has a carriage return (U+000D): save",
+		"# clients\r" + strings.ReplaceAll(file, "\n", "\r"): ":1: line has a carriage return (U+000D): save",
+		" " + file:                                           ":1: line starts with a blank, or has one after begin or end: remove",
+		"begin\n\t" + good + "\nend\n":                       ":2: line starts with a blank, or has one after begin or end: remove",
+		"begin \n" + good + "\nend\n":                        ":1: line starts with a blank, or has one after begin or end: remove",
+		"begin\n" + good + "\nend\t\n":                       ":3: line starts with a blank, or has one after begin or end: remove",
+		"begin\ngo\u200bod" + good + "\nend\n":               ":2: line has the invisible character U+200B: remove",
+		"begin\n" + good + "\u00a0name=a\nend\n":             ":2: line has the invisible character U+00A0: remove",
+		"begin\n" + good + "\n" + good + "\n\u2060end\n":     ":4: line has the invisible character U+2060: remove",
+	} {
+		path := filepath.Join(t.TempDir(), "credentials")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := auth.OpenFile(path, nil); err == nil || !strings.HasPrefix(err.Error(), "auth: "+path+want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(path, []byte("# caf\xe9\x00 \u200b\r\r\n"+strings.ReplaceAll(file, "\n", "\r\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustSignIn(t, mustOpen(t, path, nil), "good", "s", "good") // a comment can contain anything
+}
+
 // TestFileWithoutBegin: in the first format, files had neither begin nor end. The error says
 // how to convert such a file.
 func TestFileWithoutBegin(t *testing.T) {

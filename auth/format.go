@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // The first and the last line of a credential file.
@@ -45,7 +46,36 @@ var (
 	errUnfinished = errors.New("last line has no end: the file was cut short or is being written")
 	errNoEnd      = errors.New("last line is not end: the file was cut short or is being written")
 	errAfterEnd   = errors.New("line after the line end")
+	errBlank      = errors.New("line starts with a blank, or has one after begin or end: remove it")
+	errBOM        = errors.New("line starts with a byte order mark (U+FEFF), which nobody sees: save the file as UTF-8 without one")
+	errUTF16      = errors.New("file is in UTF-16, or no text: save it as UTF-8, without a byte order mark")
+	errLineEnds   = errors.New("line has a carriage return (U+000D): save the file with the line ends of Unix or Windows")
 )
+
+// checkText refuses what nobody sees in a line: the line would be wrong, but look right. Comments
+// can contain anything.
+func checkText(line string) error {
+	switch {
+	case strings.HasPrefix(line, "#"), strings.TrimSpace(line) == "":
+		return nil
+	case strings.ContainsRune(line, 0), strings.HasPrefix(line, "\xff\xfe"), strings.HasPrefix(line, "\xfe\xff"):
+		return errUTF16
+	case strings.HasPrefix(line, "\ufeff"):
+		return errBOM
+	case strings.ContainsRune(line, '\r'):
+		return errLineEnds
+	}
+	for _, c := range line {
+		if c != '\t' && !unicode.IsPrint(c) {
+			return fmt.Errorf("line has the invisible character %U: remove it", c)
+		}
+	}
+	text := strings.Trim(line, " \t")
+	if text[0] != line[0] || line != text && (text == markBegin || text == markEnd) {
+		return errBlank
+	}
+	return nil
+}
 
 // parseLine decodes a line of a credential file: one with a secret, or one that reserves an
 // id.
@@ -119,10 +149,19 @@ func parseUntil(text string) (time.Time, error) {
 // parseFile decodes a credential file. An error comes with the number of the bad line,
 // counted from 1.
 func parseFile(text string) (b builder, line int, err error) {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		return nil, strings.Count(text, "\n") + 1, errUnfinished
+	for text := range strings.Lines(text) {
+		line++
+		if err := checkText(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")); err != nil {
+			return nil, line, err
+		}
 	}
-	b = builder{}
+	switch {
+	case strings.HasSuffix(text, "\r"):
+		return nil, line, errLineEnds
+	case text != "" && !strings.HasSuffix(text, "\n"):
+		return nil, line, errUnfinished
+	}
+	b, line = builder{}, 0
 	begun, ended := false, false
 	for text := range strings.Lines(text) {
 		line++
