@@ -31,6 +31,7 @@ import (
 	"os/signal"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
@@ -101,6 +102,9 @@ func parse(args []string, stderr io.Writer) (target mounttest.Target, limit time
 	if target.Secret = os.Getenv(secretEnv); target.Secret == "" {
 		return target, limit, errors.New(secretEnv + " is not set")
 	}
+	if err := textfile.Check(target.Secret); err != nil { // perhaps it comes from a file
+		return target, limit, fmt.Errorf("%s: %w", secretEnv, err)
+	}
 	if *roots != "" {
 		target.TLSConfig, err = trusting(*roots)
 	}
@@ -111,6 +115,9 @@ func trusting(file string) (*tls.Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
+	}
+	if err := textfile.CheckEncoding(string(data)); err != nil { // the first certificate would be skipped
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {

@@ -73,6 +73,14 @@ func TestRun(t *testing.T) {
 	mux.Handle("/hooks/", h)
 	good, goodRoots := serve(t, h.Before(mux))
 	bad, badRoots := serve(t, mux)
+	markedRoots := filepath.Join(t.TempDir(), "marked.pem")
+	certificates, err := os.ReadFile(goodRoots)
+	if err == nil {
+		err = os.WriteFile(markedRoots, append([]byte("\ufeff"), bytes.Repeat(certificates, 2)...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name           string
 		args           []string
@@ -91,6 +99,8 @@ func TestRun(t *testing.T) {
 		{"no secret", []string{"-url", good}, "", wrongUsage, "", secretEnv},
 		{"unexpected argument", []string{"-url", good, "x"}, secret, wrongUsage, "", `"x"`},
 		{"no roots", []string{"-url", good, "-roots", os.DevNull}, secret, wrongUsage, "", "no certificate"},
+		{"roots behind a byte order mark", []string{"-url", good, "-roots", markedRoots}, secret, wrongUsage, "", "U+FEFF"},
+		{"secret of a file with other line ends", []string{"-url", good, "-roots", goodRoots}, secret + "\r", wrongUsage, "", "U+000D"},
 		{"missing roots", []string{"-url", good, "-roots", goodRoots + "x"}, secret, wrongUsage, "", "roots.pemx"},
 		{"help", []string{"-h"}, secret, wrongUsage, "", "-client id"},
 	}
