@@ -39,8 +39,12 @@ func mariaDB() sqltest.Engine {
 		Denied:      denied,
 		NoWrites:    "1290",
 		NoPrivilege: "1142",
-		Limit:       sqltest.Trigger{File: "mysql.sql", Refused: isLimit},
-		Running:     "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
+		Limit: sqltest.Trigger{
+			File: "mysql.sql", Refused: isLimit, Read: rowsRead,
+			Double:  "INSERT INTO {prefix}override SELECT client, gen, CONCAT(entity, '{n}'), url, since FROM {prefix}override WHERE url = ''",
+			Analyze: "ANALYZE TABLE {prefix}override",
+		},
+		Running: "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
 		// InnoDB only refreshes innodb_trx if nobody has read it for a tenth of a second.
 		Waiting: `SELECT SLEEP(0.2) + (SELECT COUNT(*) FROM information_schema.innodb_trx
 WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%')`,
@@ -53,6 +57,17 @@ WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%')`,
 func isLimit(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && e.Number == 1644
+}
+
+// rowsRead returns how many rows the connection has read.
+func rowsRead(t testing.TB, db *sql.DB, _ string) (rows int64) {
+	t.Helper()
+	err := db.QueryRowContext(t.Context(), `SELECT SUM(variable_value) FROM information_schema.session_status
+WHERE variable_name IN ('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev')`).Scan(&rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }

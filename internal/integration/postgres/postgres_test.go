@@ -34,8 +34,12 @@ func postgreSQL() sqltest.Engine {
 		Denied:      denied,
 		NoWrites:    "25006",
 		NoPrivilege: "42501",
-		Limit:       sqltest.Trigger{File: "postgresql.sql", Refused: isLimit, Drop: "DROP FUNCTION wh_limit CASCADE"},
-		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
+		Limit: sqltest.Trigger{
+			File: "postgresql.sql", Refused: isLimit, Drop: "DROP FUNCTION wh_limit CASCADE", Read: rowsRead,
+			Double:  "INSERT INTO {prefix}override SELECT client, gen, entity || '{n}'::bytea, url, since FROM {prefix}override WHERE url = ''",
+			Analyze: "ANALYZE {prefix}override",
+		},
+		Waiting: "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
 		CommitErrors: []sqltest.CommitError{
 			{
 				Name: "constraint", Text: "23514",
@@ -51,6 +55,20 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}commit()`,
 func isLimit(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "WH001"
+}
+
+// rowsRead returns how many rows of a store's overrides, and of their indexes, were read.
+func rowsRead(t testing.TB, db *sql.DB, prefix string) (rows int64) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
+		t.Fatal(err)
+	}
+	err := db.QueryRowContext(t.Context(), `SELECT t.seq_tup_read + sum(i.idx_tup_read)
+FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid) WHERE t.relname = $1 GROUP BY t.seq_tup_read`, prefix+"override").Scan(&rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // readOnly makes new connections refuse changes, as a standby does.

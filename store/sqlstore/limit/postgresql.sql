@@ -4,10 +4,14 @@
 --
 -- No two sets can both take the last place: the store locks the client's row before it writes
 -- an override, and the query here sees what was committed until then. Entities that are off
--- don't count, so an unset makes room, and is never refused.
+-- don't count, so an unset makes room, and is never refused. Only your Options.EntityExists
+-- bounds them, and each is a row. The index leaves them out, so a set reads no more than 500
+-- rows, however many they are.
 --
 -- To give each client its own limit, read it from a table of yours instead of 500. In
 -- NEW.client, the client is in bytes: convert_from(NEW.client, 'UTF8').
+CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
+
 CREATE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (SELECT COUNT(*) FROM (

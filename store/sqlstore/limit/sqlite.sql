@@ -3,13 +3,17 @@
 -- that goes beyond the limit fails with the result code SQLITE_CONSTRAINT_TRIGGER (1811).
 --
 -- No two sets can both take the last place, since SQLite has one writer at a time. Entities that
--- are off don't count, so an unset makes room, and is never refused.
+-- are off don't count, so an unset makes room, and is never refused. Only your
+-- Options.EntityExists bounds them, and each is a row. The index leaves them out, so a set reads
+-- no more than 500 rows, however many they are.
 --
 -- To give each client its own limit, read it from a table of yours instead of 500. In
 -- NEW.client, the client is in bytes: CAST(NEW.client AS TEXT).
+CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
+
 CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override
 WHEN length(NEW.url) > 0 AND (SELECT COUNT(*) FROM (
-  SELECT 1 FROM wh_override o
+  SELECT 1 FROM wh_override o INDEXED BY wh_override_url
   WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.entity <> NEW.entity AND length(o.url) > 0
   LIMIT 500) q) >= 500
 BEGIN

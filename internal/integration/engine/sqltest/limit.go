@@ -21,6 +21,33 @@ type Trigger struct {
 	File    string           // in the directory limit of package sqlstore
 	Refused func(error) bool // whether an error is the trigger's
 	Drop    string           // a statement that removes what's left when the tables are dropped
+	// Double is a statement that doubles the overrides that are off, by appending {n} to their
+	// names, and Analyze one that makes the planner know that. Read returns how many rows of {prefix}override were read on the
+	// pool's only connection. LimitReads needs these.
+	Double, Analyze string
+	Read            func(t testing.TB, db *sql.DB, prefix string) int64
+}
+
+// create creates the trigger and its index.
+func (tr Trigger) create(t *testing.T, db *sql.DB, prefix string, limit int) {
+	t.Helper()
+	text, err := os.ReadFile("../../../store/sqlstore/limit/" + tr.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.NewReplacer("wh_", prefix, " 500", fmt.Sprint(" ", limit), "//\nDELIMITER ;\n", "").Replace(string(text))
+	for statement := range strings.SplitSeq(script, ";\n\nDELIMITER //\n") {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tr.Drop != "" {
+		t.Cleanup(func() {
+			if _, err := db.Exec(strings.ReplaceAll(tr.Drop, "wh_", prefix)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 var tooMany = webhookcfg.Refusal{Code: "too_many_overrides", Description: "The plan has no more overrides"}
@@ -43,21 +70,7 @@ func (l limited) Apply(ctx context.Context, c webhookcfg.Change) error {
 // trigger, and that they can reach it. All stores use the tables with the prefix.
 func Limit(t *testing.T, db *sql.DB, prefix string, stores []*sqlstore.Store, trigger Trigger) {
 	const limit = 5
-	text, err := os.ReadFile("../../../store/sqlstore/limit/" + trigger.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statement := strings.NewReplacer("wh_", prefix, " 500", fmt.Sprint(" ", limit)).Replace(string(text))
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
-	if trigger.Drop != "" {
-		t.Cleanup(func() {
-			if _, err := db.Exec(strings.ReplaceAll(trigger.Drop, "wh_", prefix)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	trigger.create(t, db, prefix, limit)
 	var handlers []*webhookcfg.Handler
 	for _, st := range stores {
 		handlers = append(handlers, hooktest.NewHandler(t, limited{st, trigger.Refused}, hooktest.NewVerifier(t, "id", "a-long-random-secret"), &webhookcfg.Options{
@@ -157,4 +170,49 @@ func (e Engine) limit(t *testing.T) {
 		stores = append(stores, e.store(t, e.Open(t, dsn), name))
 	}
 	Limit(t, db, name, stores, e.Limit)
+}
+
+// limitReads checks that a set of a client reads no more rows than it may have overrides, however
+// many of its entities are off.
+func (e Engine) limitReads(t *testing.T) {
+	db := e.Open(t, e.Shared(t).DSN())
+	db.SetMaxOpenConns(1)
+	name := prefix(t, db)
+	st := e.store(t, db, name)
+	migrate(t, st)
+	const limit, doublings = 5, 14
+	e.Limit.create(t, db, name, limit)
+
+	h := hooktest.NewHandler(t, st, hooktest.NewVerifier(t, "id", "a-long-random-secret"), &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
+	set := func(scope webhookcfg.Scope) {
+		t.Helper()
+		if err := h.Set(t.Context(), "a", scope, "https://hooks.example.com/in"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(webhookcfg.All())
+	set(webhookcfg.Entity("on"))
+	if err := h.Unset(t.Context(), "a", webhookcfg.Entity("off")); err != nil {
+		t.Fatal(err)
+	}
+	for n := range doublings {
+		statement := strings.NewReplacer("{prefix}", name, "{n}", fmt.Sprintf("%02d", n)).Replace(e.Limit.Double)
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			if _, err := db.ExecContext(t.Context(), strings.ReplaceAll(e.Limit.Analyze, "{prefix}", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 { // a plan can change after a few uses
+			before := e.Limit.Read(t, db, name)
+			set(webhookcfg.Entity("on"))
+			if read := e.Limit.Read(t, db, name) - before; read == 0 || read > 10*limit {
+				t.Fatalf("with %d entities off, a set read %d rows (analyzed: %t)", 1<<doublings, read, analyzed)
+			}
+		}
+	}
 }
