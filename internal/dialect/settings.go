@@ -19,7 +19,8 @@ type Advice struct {
 func (e Engine) Advise(ctx context.Context, db *sql.DB, more ...Advice) (warnings []string, err error) {
 	limit := db.Stats().MaxOpenConnections
 	if limit == 0 {
-		warnings = append(warnings, "the pool has no limit, so a busy moment can exhaust the server's connections: call SetMaxOpenConns and SetMaxIdleConns")
+		warnings = append(warnings, "the pool has no limit, so a busy moment can exhaust the server's connections: call SetMaxOpenConns and, with the same number, SetMaxIdleConns. "+
+			"If the driver has a pool of its own below, as pgxpool does, call SetMaxOpenConns only: idle connections would be missing in that pool")
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ var advicesPostgreSQL = []Advice{
 	},
 	{
 		`current_setting('idle_in_transaction_session_timeout') = '0'`,
-		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to a few seconds",
+		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to a few seconds, in the DSN or, behind a pooler, with ALTER ROLE",
 	},
 }
 

@@ -50,7 +50,8 @@
 // Each read in flight holds a connection, and so does each client with a change in flight.
 // Set [database/sql.DB.SetMaxOpenConns] to what your server can spare for the process, and
 // SetMaxIdleConns to the same number. With the default of two, a busy service keeps opening
-// connections.
+// connections. Over a pgxpool, set only the first, to at most the pool's MaxConns: the pool keeps
+// the idle connections, and your own queries need them.
 //
 // A busy client can't use up the pool: the store makes the changes of one client one after
 // another, and they hold at most one connection. Use one Store per database handle. Reads

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
 	"example.com/go-webhookcfg/store/sqlstore"
 )
@@ -50,5 +52,39 @@ func expectWarnings(t *testing.T, st *sqlstore.Store, want []string) {
 		if !strings.Contains(strings.Join(got, "\n"), text) {
 			t.Errorf("got %q, want one with %q", got, text)
 		}
+	}
+}
+
+// TestCheckBehindAPooler: who connects through a pooler can do what the warning about idle
+// transactions says, although the pooler refuses the setting in a DSN.
+func TestCheckBehindAPooler(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	admin := sqltest.Driver("pgx")(t, server.DSN())
+	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE pooled"); err != nil {
+		t.Fatal(err)
+	}
+	tables(t, database("pooled")(t, server.DSN()), "pooled_")
+	warned := func() bool {
+		t.Helper()
+		pooled := sqltest.Driver("pgx", database("pooled"), having("default_query_exec_mode", "exec"))
+		st, err := sqlstore.New(pooled(t, engine.PgBouncer(t, server).DSN()), sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: "pooled_"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := st.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "behind a pooler, with ALTER ROLE") })
+	}
+	if !warned() {
+		t.Error("no warning says what to do behind a pooler")
+	}
+	if _, err := admin.ExecContext(t.Context(), "ALTER ROLE CURRENT_USER IN DATABASE pooled SET idle_in_transaction_session_timeout = '5s'"); err != nil {
+		t.Fatal(err)
+	}
+	if warned() {
+		t.Error("the warning is still there")
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -42,6 +45,12 @@ func TestPool(t *testing.T) {
 
 func openPool(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
+	db, _ := newPool(t, dsn)
+	return db
+}
+
+func newPool(t testing.TB, dsn string) (*sql.DB, *pgxpool.Pool) {
+	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +63,50 @@ func openPool(t testing.TB, dsn string) *sql.DB {
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return db, pool
+}
+
+// TestCheckOfAPool: who has a pgxpool and does what Check says keeps the pool's connections for
+// other queries, and gets no warning again.
+func TestCheckOfAPool(t *testing.T) {
+	t.Parallel()
+	direct := shared.Get(t).DSN()
+	tables(t, direct, "pool_")
+	db, pool := newPool(t, direct)
+	st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: "pool_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := func() bool {
+		warnings, err := st.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "as pgxpool does, call SetMaxOpenConns only") })
+	}
+	if !warned() {
+		t.Error("no warning says what to do with a pgxpool")
+	}
+	db.SetMaxOpenConns(sqltest.PoolSize)
+	if warned() {
+		t.Error("the warning is still there")
+	}
+	var inUse []*sql.Conn
+	for range sqltest.PoolSize {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inUse = append(inUse, conn)
+	}
+	for _, conn := range inUse {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := pool.Stat().AcquiredConns(); n > 0 {
+		t.Errorf("%d connections are missing in the pool", n)
+	}
 }
 
 // TestLibPQ uses lib/pq with deadlines for its connections. They're short in the tests where
