@@ -124,8 +124,10 @@ func (d *database) addSecret(ctx context.Context, client, name string, out io.Wr
 	}
 	secret := auth.GenerateSecret()
 	sum := sha256.Sum256([]byte(secret.Reveal()))
-	if n, err := d.change(ctx, insertSecret, client, name, sum[:]); err != nil {
-		return fmt.Errorf("client %s: %w: if it has, or had, a secret %s, choose another name", client, err, name)
+	if n, err := d.change(ctx, insertSecret, client, name, sum[:]); says(err, "23505", "UNIQUE constraint") {
+		return fmt.Errorf("client %s has, or had, a secret %s: choose another name", client, name)
+	} else if err != nil {
+		return fmt.Errorf("client %s: %w", client, err)
 	} else if n == 0 {
 		return fmt.Errorf("client %s has two secrets already: retire one of them first", client)
 	}

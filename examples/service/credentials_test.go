@@ -153,7 +153,7 @@ func TestSecretRefusals(t *testing.T) {
 		{[]string{"add", "a:b"}, "want 1 to 128"},
 		{[]string{"add", "a", "b c"}, "want 1 to 128"},
 		{[]string{"add", "acme", "third"}, "two secrets already: retire one"},
-		{[]string{"add", "other", "first"}, "choose another name"},
+		{[]string{"add", "other", "first"}, "client other has, or had, a secret first: choose another name"},
 		{[]string{"retire", "other", "second"}, "no secret"},
 		{[]string{"retire"}, "no secret"},
 		{[]string{"retire", "acme", "retired"}, "no secret"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
@@ -75,7 +76,7 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := d.queue.Check(ctx); errors.Is(err, outbox.ErrNoTables) {
-		return fmt.Errorf("%w: run the command migrate first", err)
+		return fmt.Errorf("%w: wait if a backup is being restored, otherwise run the command migrate first", err)
 	} else if err != nil {
 		return err
 	}
@@ -100,6 +101,12 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 func (d *database) Healthy(ctx context.Context) error {
 	var n int
 	return d.QueryRowContext(ctx, findModule, "", "").Scan(&n)
+}
+
+// says reports whether an error is PostgreSQL's with the code, or SQLite's with the text.
+func says(err error, code, text string) bool {
+	state, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && state.Code == code || err != nil && strings.Contains(err.Error(), text)
 }
 
 // change runs a statement, and returns how many rows it changed.

@@ -599,7 +599,7 @@ func TestBadArguments(t *testing.T) {
 // its tables is missing, the error says what to do.
 func TestNotReady(t *testing.T) {
 	for store, want := range map[string]string{
-		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "the tables are missing: call Migrate: run the command migrate first",
+		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "the tables are missing: call Migrate: wait if a backup is being restored, otherwise run the command migrate first",
 		"postgres://app:s3cret@127.0.0.1:1/app":              "connection refused",
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
