@@ -28,33 +28,34 @@
 // Put [Handler.Before] around your mux and serve that, as the example of [NewHandler] does:
 // at the root, under [http.StripPrefix], or under [Options.BasePath].
 //
-// Don't leave Before out. It refuses a DELETE of "…/configure-webhook/e1/..", while
+// Don't leave [Handler.Before] out. It refuses a DELETE of "…/configure-webhook/e1/..", while
 // [http.ServeMux] alone would redirect it to the path that means all entities.
 //
 // Your proxies shouldn't clean or redirect paths either. If you can't control them, set
-// [Options.OriginalTarget] to detect cleaned paths, and [Options.AllScope] to limit the
-// requests that reach all entities. Package mounttest checks a mount from outside, and
-// clients can check each change: the response has the field Webhook-Scope, which is "all" or
-// "entity".
+// [Options.OriginalTarget] to detect cleaned paths, and [Options.AllScope] to limit the requests
+// that reach all entities. Package [example.com/go-webhookcfg/webhookcfg/mounttest] checks a
+// mount from outside, and clients can check each change: the response has the field
+// Webhook-Scope, which is "all" or "entity".
 //
 // # Store webhooks
 //
-// Package store has a [Store] in memory and one in a file, package store/sqlstore has one in
-// your database, and store/etcdstore one in etcd. A store of your own needs two methods, and
-// package storetest checks it.
+// Package [example.com/go-webhookcfg/store] has a [Store] in memory and one in a file,
+// [example.com/go-webhookcfg/store/sqlstore] has one in your database, and
+// [example.com/go-webhookcfg/store/etcdstore] one in etcd. A store of your own needs two methods,
+// and [example.com/go-webhookcfg/store/storetest] checks it.
 //
 // # Sign clients in
 //
-// A [CredentialVerifier] checks an id and a secret, and says which client they belong to.
-// Package auth has verifiers for clients in your database, in a file or in code, and a cache
-// and a throttle to put around them. A verifier of your own needs one method, and package
-// authtest checks it. On other paths of your service, [Handler.SignIn] signs the same clients
-// in.
+// A [CredentialVerifier] checks an id and a secret, and says which client they belong to. Package
+// [example.com/go-webhookcfg/auth] has verifiers for clients in your database, in a file or in
+// code, and a cache and a throttle to put around them. A verifier of your own needs one method,
+// and package [example.com/go-webhookcfg/auth/authtest] checks it. On other paths of your
+// service, [Handler.SignIn] signs the same clients in.
 //
 // # Find the URL in effect
 //
-// To send a notification, call [Store.Resolve] first. A client has a base, the URL that every
-// entity has by default, and overrides, which are entries of single entities: a URL, or off.
+// To send a notification, call [Store.Resolve] first. A client has the base, the default
+// webhook of every entity, and overrides, which are entries of single entities: a URL, or off.
 //
 //	state of entity e          set e u     set all u   unset e    unset all   resolve e
 //	nothing                    override u  base u      nothing    nothing     none
@@ -74,22 +75,24 @@
 //
 // # Deliver notifications
 //
-// Package deliver sends notifications to the webhooks in your store: it signs a message,
-// makes one attempt and tells you what to do next. Its package outbox is a queue for it in
-// your database. If you'd rather send them yourself, use the HTTP client that
-// [egress.Policy.Client] makes, which checks addresses on each call. With
-// [Options.DeliveryStatus], clients can read how their deliveries go.
+// Package [example.com/go-webhookcfg/webhookcfg/deliver] sends notifications to the webhooks in
+// your store: it signs a message, makes one attempt and tells you what to do next. Its package
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox] is a queue for it in your database. If
+// you'd rather send them yourself, use the HTTP client that [egress.Policy.Client] makes, which
+// checks addresses on each call. With [Options.DeliveryStatus], clients can read how their
+// deliveries go.
 //
 // Pass your queue as [Options.Notifications], and clients see on the page of package portal what
-// was sent and what came of it, and can send it again. The HTTP API has no paths for that, because
-// few clients need them, and they'd add routes, errors and schemas that all clients have to
-// read about. If yours do need them, offer them in an API of your own, with
+// was sent and what came of it, and can send it again. The HTTP API has no paths for that,
+// because few clients need them, and they'd add routes, errors and schemas that all clients have
+// to read about. If yours do need them, offer them in an API of your own, with
 // [Handler.Notifications] and [Handler.SendAgain].
 //
 // # Operate it
 //
 // Set [Options.Logger] to log each set, unset, read and list, and [Options.OnEvent] to get an
-// [Event] for your metrics. Package portal shows webhooks to people in a browser.
+// [Event] for your metrics. Package [example.com/go-webhookcfg/webhookcfg/portal] shows webhooks
+// to people in a browser.
 //
 // When you delete a client, revoke its credentials and then call Erase of package
 // store/admin. Otherwise its webhooks stay, and a client that gets the same identifier later
@@ -122,8 +125,8 @@
 //
 // # Security
 //
-// Serve the handler over TLS, and set ReadHeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout
-// of your [http.Server], so that strangers can't hold its connections.
+// Serve the handler over TLS, and set ReadHeaderTimeout, ReadTimeout, WriteTimeout and
+// IdleTimeout of your [http.Server], so that strangers can't hold its connections.
 //
 // A client must sign in before the handler reads its body, and every refused sign-in gets the
 // same 401, byte for byte. A new URL replaces the one in effect only after an [egress.Policy]

@@ -107,8 +107,8 @@ func TestAudit(t *testing.T) {
 			f.run(t.Context(), success, "", "", "audit", "-allow-http", at)
 			f.apply(at, webhookcfg.SetChange("c", webhookcfg.All(), egress.NewURL("https://93.184.216.34:8443/"+secret)))
 			f.run(t.Context(), success, "", "", "audit", "-ports", "443,8443", at, "c")
-			f.run(t.Context(), found, "c, all entities: base https://93.184.216.34:8443", "", "audit", "-ports", "443", "-ports", "80", at, "c")
-			f.run(t.Context(), found, "c, all entities: base https://93.184.216.34:8443", "", "audit", "-deny-prefix", "93.184.0.0/16", at, "c")
+			f.run(t.Context(), found, "c, default: https://93.184.216.34:8443", "", "audit", "-ports", "443", "-ports", "80", at, "c")
+			f.run(t.Context(), found, "c, default: https://93.184.216.34:8443", "", "audit", "-deny-prefix", "93.184.0.0/16", at, "c")
 			f.run(t.Context(), wrongUsage, "", "is not a port", "audit", "-ports", "0", at)
 		})
 	}

@@ -46,12 +46,12 @@ func TestSealedWithKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fixture{t, f.dir}
 			old := f.keys("old")
-			f.run(t.Context(), success, "all entities: base https://example.com since", "", "list", "-sealed-keys", old, at, "a")
+			f.run(t.Context(), success, "default: https://example.com since", "", "list", "-sealed-keys", old, at, "a")
 			if out := f.output("show", "-urls", "-sealed-keys", old, at, "a", "e1"); !strings.Contains(out, "https://example.com/"+secret+"a") {
 				t.Errorf("-urls shows %s", out)
 			}
 			f.run(t.Context(), success, "", "", "audit", "-sealed-keys", old, at)
-			f.run(t.Context(), found, "a, all entities: base https://example.com", "", "audit", "-ports", "8443", "-sealed-keys", old, at, "a")
+			f.run(t.Context(), found, "a, default: https://example.com", "", "audit", "-ports", "8443", "-sealed-keys", old, at, "a")
 			f.run(t.Context(), success, "different: 0", "", "verify", "-sealed-keys", old, f.at("webhooks"), at)
 			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("new", "old"), at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: override encrypted since", "", "show", at, "a", "e1")
@@ -82,12 +82,12 @@ func TestSealedWithoutKeys(t *testing.T) {
 			f.run(t.Context(), failure, "", "give -sealed-keys", "audit", at, "a")
 			place := strings.TrimPrefix(strings.TrimPrefix(at, "sqlite:"), "file:")
 			f.runTyping(t.Context(), place, failure, "", "give -sealed-keys", "copy", "-replace", f.at("webhooks"), at)
-			f.run(t.Context(), success, "all entities: base encrypted since", "", "list", at, "a")
-			f.run(t.Context(), success, "entity e1: base encrypted since", "", "show", "-urls", at, "a", "e1")
+			f.run(t.Context(), success, "default: encrypted since", "", "list", at, "a")
+			f.run(t.Context(), success, "entity e1: default encrypted since", "", "show", "-urls", at, "a", "e1")
 			f.run(t.Context(), success, `"source":"base","sealed":true,`, "", "list", "-json", "-urls", at, "a")
 			f.run(t.Context(), success, "4 webhooks, 4 changes", "", "copy", "-migrate", at, f.at("moved-"+name))
 			f.run(t.Context(), success, "different: 0", "", "verify", at, f.at("moved-"+name))
-			f.run(t.Context(), success, "entity e1: base https://example.com since", "", "show", "-sealed-keys", f.keys("old"), f.at("moved-"+name), "a", "e1")
+			f.run(t.Context(), success, "entity e1: default https://example.com since", "", "show", "-sealed-keys", f.keys("old"), f.at("moved-"+name), "a", "e1")
 			f.run(t.Context(), success, "", "", "unset", at, "a", "e1")
 			f.runTyping(t.Context(), "b\n", success, "erased b", "", "erase", at, "b")
 			f.runTyping(t.Context(), f.path("moved-"+name), success, "4 webhooks, 2 changes", "", "copy", "-replace", at, f.at("moved-"+name))

@@ -33,9 +33,9 @@ func TestLists(t *testing.T) {
 			f := fixture{t, f.dir}
 			f.run(t.Context(), success, "a\nb\nc\nd\n", "", "clients", at)
 			f.run(t.Context(), success, `{"client":"a"}`+"\n", "", "clients", "-json", at)
-			f.run(t.Context(), success, "all entities: base https://example.com since 0001-01-01T00:00:00Z\n", "", "list", at, "a")
+			f.run(t.Context(), success, "default: https://example.com since 0001-01-01T00:00:00Z\n", "", "list", at, "a")
 			f.run(t.Context(), success, "", "", "list", at, "nobody")
-			f.run(t.Context(), success, "entity e1: base https://example.com since", "", "show", at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: default https://example.com since", "", "show", at, "a", "e1")
 			f.run(t.Context(), success, `"source":"base","url":"https://example.com","since":"0001-01-01T00:00:00Z"}`+"\n", "", "show", "-json", at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: none\n", "", "show", at, "nobody", "e1")
 			out := f.output("list", "-urls", at, "a")

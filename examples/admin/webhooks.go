@@ -93,12 +93,16 @@ func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhook
 	return r
 }
 
-// String returns the entity, the source, the URL, the time and the rule, if they're set. How
+// String returns the entity or "default", which is what people call the base, the source, the URL, the time and the rule, if they're set. How
 // deliveries go and what waits is on lines of their own.
 func (r webhookRecord) String() string {
-	words := []string{"all entities:", r.Source}
-	if r.Entity != "" {
-		words[0] = "entity " + printable(r.Entity) + ":"
+	words := []string{"default:"}
+	switch {
+	case r.Entity == "":
+	case r.Source == webhookcfg.SourceBase.String():
+		words = []string{"entity " + printable(r.Entity) + ":", "default"}
+	default:
+		words = []string{"entity " + printable(r.Entity) + ":", r.Source}
 	}
 	if r.URL != "" {
 		words = append(words, printable(r.URL))

@@ -129,7 +129,7 @@ func TestServers(t *testing.T) {
 			p.run(t, "", 0, "20 clients with 60 webhooks, 60 changes", "", "copy", "-migrate", source, s.address)
 			p.run(t, "", 0, "different: 0", "", "verify", source, s.address)
 			p.run(t, "", 0, "client-00\n", "", "clients", s.address)
-			p.run(t, "", 0, "all entities: base https://hooks.example.com since", "", "list", s.address, "client-01")
+			p.run(t, "", 0, "default: https://hooks.example.com since", "", "list", s.address, "client-01")
 			p.run(t, "", 0, "entity e1: override https://e1.example.com since", "", "show", s.address, "client-01", "e1")
 			p.run(t, "", 0, "", "", "audit", s.address)
 			p.run(t, "", 0, "is healthy", "", "health", s.address)
