@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -216,7 +217,7 @@ func (f *File) poll(ctx context.Context) {
 
 func (f *File) report(ctx context.Context, err error) {
 	if err != nil {
-		f.options.Logger.ErrorContext(ctx, "credential file unusable, previous contents stay in use", "error", err)
+		f.options.Logger.ErrorContext(ctx, "credential file unusable, previous contents stay in use", "error", redact.PrintableError(err))
 	} else {
 		f.options.Logger.InfoContext(ctx, "credential file in use", "path", f.path, "clients", len(f.clients.Load().clients))
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/internal/rounds"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -43,7 +44,7 @@ func (r *polledRevision) poll(ctx context.Context) {
 func (r *polledRevision) readOnce(ctx context.Context) (_ uint64, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("panic: value of type %T", p) // the value can quote secrets
 		}
 	}()
 	return r.read(ctx)
@@ -51,7 +52,7 @@ func (r *polledRevision) readOnce(ctx context.Context) (_ uint64, err error) {
 
 func (r *polledRevision) healthy() error {
 	if err := r.problem.Load(); err != nil && *err != nil {
-		return fmt.Errorf("auth: LookupOptions.Revision fails: %w; until it returns, caches accept revoked secrets for their TTL", *err)
+		return fmt.Errorf("auth: LookupOptions.Revision fails: %w; until it returns, caches accept revoked secrets for their TTL", redact.PrintableError(*err))
 	}
 	return nil
 }

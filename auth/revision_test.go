@@ -134,7 +134,7 @@ func TestRevisionFails(t *testing.T) {
 					t.Error(err)
 				}
 				database.change(func() { database.fault = fault; clear(database.secrets); database.revision++ })
-				wantHealth(errDown.Error())
+				wantHealth(map[bool]string{false: errDown.Error(), true: "panic: value of type"}[name == "panic"])
 				if _, err := v.Verify(here, "a", "secret-of-a"); err != nil {
 					t.Errorf("what was cached is refused because of an outage: %v", err)
 				}
@@ -173,6 +173,19 @@ func TestCloseOfLookup(t *testing.T) {
 		still, _ := database.process(t, auth.LookupOptions{})
 		if err := still.Close(); err != nil || still.Revision() != 0 || still.Healthy(t.Context()) != nil {
 			t.Errorf("without polling: Close returned %v, revision %d, Healthy %v", err, still.Revision(), still.Healthy(t.Context()))
+		}
+	})
+}
+
+// TestPanicOfRevision: the error says that Revision panics, and withholds with what.
+func TestPanicOfRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(context.Context) (uint64, error) { panic("connect to postgres://acme:s3cret@db") }
+		lookup, _ := new(secretTable).process(t, auth.LookupOptions{Revision: fail, Poll: time.Hour})
+		time.Sleep(2 * time.Hour)
+		err := lookup.Healthy(t.Context())
+		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "panic: value of type string") {
+			t.Errorf("got %v", err)
 		}
 	})
 }

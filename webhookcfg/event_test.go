@@ -281,3 +281,53 @@ func TestLevels(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordIsPrintable: nothing that others choose puts a character into a record that a log or a
+// terminal could take for something else, however it gets there.
+func TestRecordIsPrintable(t *testing.T) {
+	const odd = "a\u009b2J\u202eb\x1b[31m\u200bc"
+	failures := map[string]func() error{
+		"error":   func() error { return errors.New(odd) },
+		"joined":  func() error { return errors.Join(errBroken, errors.New(odd)) },
+		"panic":   func() error { panic(odd) },
+		"success": func() error { return nil },
+	}
+	for name, fail := range failures {
+		for part, set := range map[string]func(*webhookcfg.Options){
+			"prober": func(o *webhookcfg.Options) {
+				o.Prober = prober(func(context.Context, string, egress.URL) error { return fail() })
+			},
+			"existing": func(o *webhookcfg.Options) {
+				o.EntityExists = func(context.Context, string, string) (bool, error) { return true, fail() }
+			},
+			"event": func(o *webhookcfg.Options) { o.OnEvent = func(context.Context, webhookcfg.Event) { panic(odd) } },
+		} {
+			var records bytes.Buffer
+			o := options()
+			o.ProbeMode = webhookcfg.ProbeEnforce
+			o.Prober = prober(func(context.Context, string, egress.URL) error { return nil })
+			o.ValidEntityID = func(string) bool { return true }
+			o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+			var event webhookcfg.Event
+			o.OnEvent = eventInto(&event)
+			set(o)
+			h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+				return webhookcfg.Client{ID: "acme\u202e", SecretName: odd}, nil
+			}), o)
+			for _, id := range []string{"acme\u009b\u202e", "acme"} {
+				r := httptest.NewRequest("POST", configure, strings.NewReader(`{"endpoint_id":"e\u202e1","webhook_url":"`+hookURL+`"}`))
+				r.Header.Set("Content-Type", "application/json")
+				r.SetBasicAuth(id, "s3cret")
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			if event.Err != nil && strings.ContainsAny(event.Err.Error(), "\u009b\u202e\u200b\x1b") {
+				t.Errorf("%s, %s: the event has %+q", part, name, event.Err)
+			}
+			for _, r := range []string{"\u009b", "\u202e", "\u200b", `\u009b`, `\u001b`, `\u202e`} {
+				if strings.Contains(records.String(), r) {
+					t.Errorf("%s, %s: the record has %+q: %+q", part, name, r, records.String())
+				}
+			}
+		}
+	}
+}

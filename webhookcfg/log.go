@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // level returns the level of the log record. It's an error if the service failed, and a
@@ -65,7 +67,7 @@ func (o *operation) recoverReport(ctx context.Context) {
 	}
 	defer func() { _ = recover() }() // the logger can panic, too
 	p := o.panicked(value)
-	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", p.Error(), "stack", string(p.stack))
+	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", redact.Printable(p.Error()), "stack", string(p.stack))
 }
 
 // attrs returns the attributes of the log record.
@@ -77,7 +79,7 @@ func (e *Event) attrs() []slog.Attr {
 	}
 	add := func(key, value string) {
 		if value != "" {
-			attrs = append(attrs, slog.String(key, value))
+			attrs = append(attrs, slog.String(key, redact.Printable(value)))
 		}
 	}
 	add("code", e.Code)
@@ -95,11 +97,11 @@ func (e *Event) attrs() []slog.Attr {
 	}
 	add("url", e.URL.String())
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", e.Err.Error()))
+		attrs = append(attrs, slog.String("error", redact.Printable(e.Err.Error())))
 	}
 	var p *panicError
 	if errors.As(e.Err, &p) {
-		add("stack", string(p.stack))
+		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	return attrs
 }

@@ -47,7 +47,7 @@ func (o *operation) redactedError(err error) error {
 		return err
 	}
 	text := err.Error()
-	clean := o.redacted(text)
+	clean := redact.Printable(o.redacted(text))
 	if clean == text {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -40,8 +41,9 @@ func (s Scope) String() string {
 	}
 }
 
-// LogValue implements [slog.LogValuer]. Logs show the same text as String.
-func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
+// LogValue implements [slog.LogValuer]. Logs show the same text as String, without characters
+// that a log can't show. Only identifiers in a syntax of your own can have those.
+func (s Scope) LogValue() slog.Value { return slog.StringValue(redact.Printable(s.String())) }
 
 // AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
 // and [Handler.Unset] always can.

@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -24,6 +26,17 @@ func Printable(text string) string {
 		return -1
 	}, text)
 }
+
+// PrintableError returns an error with the text of err as Printable returns it, no matter how you
+// format it. You can unwrap err.
+func PrintableError(err error) error { return printableError{err} }
+
+// printableError asks for the text only when somebody wants to see it, since that can panic.
+type printableError struct{ cause error }
+
+func (e printableError) Error() string              { return Printable(e.cause.Error()) }
+func (e printableError) Unwrap() error              { return e.cause }
+func (e printableError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.Error()) }
 
 // maxPresented is the length of the longest text that Presented returns, in bytes.
 const maxPresented = 128

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -64,7 +65,7 @@ func (p *poller) run(ctx context.Context, polls []poll) {
 		err := recoverPanic(ctx, polls[0])
 		if errors.Is(err, errUnsupported) {
 			polls = polls[1:]
-			p.logger.Info("cache: the store doesn't support this kind of poll; without others, entries are valid only for MaxStale", "error", err, "others", len(polls))
+			p.logger.Info("cache: the store doesn't support this kind of poll; without others, entries are valid only for MaxStale", "error", redact.PrintableError(err), "others", len(polls))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -141,7 +142,7 @@ func (p *poller) rest(ctx context.Context, started instant, notifications <-chan
 func (p *poller) report(failing bool, err error) bool {
 	switch {
 	case err != nil && !failing:
-		p.logger.Warn("cache: can't poll the store for changes; until it works again, entries are valid only for the bound, and then read again", "error", err, "bound", p.maxStale)
+		p.logger.Warn("cache: can't poll the store for changes; until it works again, entries are valid only for the bound, and then read again", "error", redact.PrintableError(err), "bound", p.maxStale)
 	case err == nil && failing:
 		p.logger.Info("cache: polls of the store for changes work again")
 	}

@@ -72,9 +72,9 @@ func changeError(err error, url egress.URL) error {
 		text = "error text withheld because it quotes the URL"
 	}
 	if rejected(err) {
-		return redact.Error("etcdstore: change rejected: "+text, err)
+		return redact.Error("etcdstore: change rejected: "+redact.Printable(text), err)
 	}
-	return redact.Error(ErrOutcomeUnknown.Error()+": "+text, errors.Join(ErrOutcomeUnknown, err))
+	return redact.Error(ErrOutcomeUnknown.Error()+": "+redact.Printable(text), errors.Join(ErrOutcomeUnknown, err))
 }
 
 // codeOf returns the gRPC status code of an error of etcd's client.

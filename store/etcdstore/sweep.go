@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/internal/rounds"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -73,7 +74,7 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	}
 	rounds.Run(ctx, interval, func(bounded context.Context) {
 		if _, err := s.Sweep(bounded, math.MaxInt); err != nil && ctx.Err() == nil {
-			s.logger.LogAttrs(ctx, slog.LevelWarn, "etcdstore: sweep failed", slog.Any("error", err))
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "etcdstore: sweep failed", slog.Any("error", redact.PrintableError(err)))
 		}
 	})
 }

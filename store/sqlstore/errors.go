@@ -40,7 +40,7 @@ func (s *Store) wrapError(operation string, err error, url egress.URL) error {
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
 		text = s.withheldText(err)
 	}
-	return redact.Error("sqlstore: "+operation+": "+text, err)
+	return redact.Error("sqlstore: "+operation+": "+redact.Printable(text), err)
 }
 
 // withheldText is the text for an error that quotes the URL.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/internal/rounds"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -36,7 +37,7 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	}
 	rounds.Run(ctx, interval, func(bounded context.Context) {
 		if _, err := s.Sweep(bounded, math.MaxInt); err != nil && ctx.Err() == nil {
-			s.logger.LogAttrs(ctx, slog.LevelWarn, "sqlstore: sweep failed", slog.Any("error", err))
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "sqlstore: sweep failed", slog.Any("error", redact.PrintableError(err)))
 		}
 	})
 }

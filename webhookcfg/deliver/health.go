@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -199,7 +200,7 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	stop, reason := rec.Stopped && !wasStopped, rec.Reason
 	h.mu.Unlock()
 	if stop {
-		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", key.client, "scope", key.scope, "reason", string(reason))
+		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", redact.Printable(key.client), "scope", key.scope, "reason", string(reason))
 	}
 	if isTest && r.Outcome == Delivered {
 		err = h.resumeStopped(ctx, key, rec)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -172,7 +173,7 @@ func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord)
 		if ctx.Err() != nil {
 			h.pause()
 		}
-		h.logger.WarnContext(ctx, "HealthStore failed", "client", key.client, "scope", key.scope, "error", err)
+		h.logger.WarnContext(ctx, "HealthStore failed", "client", redact.Printable(key.client), "scope", key.scope, "error", redact.PrintableError(err))
 	}
 	return err
 }

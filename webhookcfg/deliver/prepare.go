@@ -118,7 +118,7 @@ func guard(function string, target egress.URL, call func() error) (err error) {
 		}
 	}()
 	if err := call(); err != nil {
-		return redact.Error("deliver: "+function+": "+redact.Text(err.Error(), nil, target.Reveal(), target.String()), err)
+		return redact.Error("deliver: "+function+": "+redact.Printable(redact.Text(err.Error(), nil, target.Reveal(), target.String())), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -190,7 +191,7 @@ func (r Result) LogValue() slog.Value {
 	}
 	attrs = append(attrs, slog.Duration("duration", r.Duration))
 	if r.Err != nil {
-		attrs = append(attrs, slog.String("error", r.Err.Error()))
+		attrs = append(attrs, slog.String("error", redact.Printable(r.Err.Error())))
 	}
 	return slog.GroupValue(attrs...)
 }

@@ -254,10 +254,10 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool) (*webhookcfg.Webhook, Result) {
 	hook, err := s.lookUp(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return nil, undeliverable(ReasonMessage, redact.Error(redact.URLs("deliver: client or entity: "+err.Error()), err))
+		return nil, undeliverable(ReasonMessage, redact.Error(redact.Printable(redact.URLs("deliver: client or entity: "+err.Error())), err))
 	}
 	if err != nil {
-		return nil, unavailable(redact.Error(redact.URLs("deliver: webhook of the entity: "+err.Error()), err))
+		return nil, unavailable(redact.Error(redact.Printable(redact.URLs("deliver: webhook of the entity: "+err.Error())), err))
 	}
 	// A test needs the record of this setting, too: a success then ends its stop, here and in
 	// the HealthStore.

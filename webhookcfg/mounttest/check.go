@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 const (
@@ -204,7 +206,7 @@ func (c *checker) control(ctx context.Context, like attempt) (passes bool, err e
 	c.refused[a.form] = true
 	c.report.Failures = append(c.report.Failures, c.dropped...)
 	c.dropped = nil
-	c.report.NotChecked = append(c.report.NotChecked, NotChecked{Form: string(a.form), Method: a.method, Reason: c.redact(got)})
+	c.report.NotChecked = append(c.report.NotChecked, NotChecked{Form: string(a.form), Method: a.method, Reason: redact.Printable(c.redact(got))})
 	if a.form == http11 {
 		return false, fmt.Errorf("%s %s, a correct request sent byte for byte, had no effect: %s", a.method, a.target, got)
 	}

@@ -71,6 +71,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // Target is the mount to check, with the credentials and names to use.
@@ -172,7 +174,7 @@ func Check(ctx context.Context, target Target) (Report, error) {
 	defer c.close()
 	err = c.run(ctx, attempts(c.wire, c.Target, c.unknown))
 	if err != nil {
-		err = errors.New("mounttest: " + c.redact(err.Error()))
+		err = errors.New("mounttest: " + redact.Printable(c.redact(err.Error())))
 	}
 	return c.report, err
 }

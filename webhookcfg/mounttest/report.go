@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // Report is the result of a check.
@@ -91,7 +93,7 @@ func (f Failure) String() string {
 	}
 	fmt.Fprintf(&b, "%v (%s): %s\n", f.Outcome, kind, f.Request)
 	if f.Status != 0 {
-		fmt.Fprintf(&b, "\tresponse: %d %s\n", f.Status, f.Location)
+		fmt.Fprintf(&b, "\tresponse: %d %s\n", f.Status, redact.Printable(f.Location))
 	}
 	if f.Received != "" {
 		fmt.Fprintf(&b, "\tthe application received: %q\n", f.Received)

@@ -220,7 +220,7 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s %s, a correct request: response %s%s", method, r.URL.EscapedPath(), resp.Status, hint(method, resp))
+		return nil, fmt.Errorf("%s %s, a correct request: response %s%s", method, r.URL.EscapedPath(), redact.Presented(resp.Status), hint(method, resp))
 	}
 	return data, nil
 }

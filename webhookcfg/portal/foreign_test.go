@@ -1,8 +1,11 @@
 package portal_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -70,5 +73,25 @@ func TestForeignIdentifiers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestForeignFieldsInLog: what a stranger puts into the header isn't in the log as it came.
+func TestForeignFieldsInLog(t *testing.T) {
+	var records bytes.Buffer
+	f := newFixture(t)
+	f.handler.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+	h := f.new(t)
+	const odd = "x\u009b2J\u009b1;31m\u202evil"
+	for _, site := range []string{"", odd + strings.Repeat("y", 1000)} {
+		r := httptest.NewRequest("POST", "/?page=set", strings.NewReader("a=b"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://"+odd)
+		r.Header.Set("Sec-Fetch-Site", site)
+		r.Host = odd + ".example.com"
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if n := strings.Count(records.String(), "x2J1;31mvil"); n != 5 || strings.ContainsAny(records.String(), "\u009b\u202e") || records.Len() > 2000 {
+		t.Errorf("%d fields: %+q", n, records.String())
 	}
 }

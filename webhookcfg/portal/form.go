@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -197,14 +198,11 @@ func (v *visit) checkOrigin() error {
 		return nil
 	}
 	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", shortened(v.r.Header.Get("Origin")), "host", shortened(v.r.Host)}
+	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
 	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", shortened(site))...)
+		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
 	} else {
 		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host)", args...)
 	}
 	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
 }
-
-// shortened returns the start of a header field for the log.
-func shortened(field string) string { return strings.ToValidUTF8(field[:min(len(field), 128)], "") }

@@ -26,7 +26,7 @@ func (v *visit) host(function string, url egress.URL, call func() error) (err er
 	isLate := v.r.Context().Err() != nil
 	err = call()
 	if !isLate && errors.Is(v.r.Context().Err(), context.DeadlineExceeded) {
-		v.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", v.Client)
+		v.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", redact.Printable(v.Client))
 	}
 	if err != nil {
 		v.log("portal: "+function+" failed", func() []any { return []any{"error", v.redacted(err.Error(), url)} })
@@ -47,7 +47,7 @@ func (v *visit) panicked(where string, value any) error {
 		text = "panic: " + e.Error()
 	}
 	// Also if the person has gone away, since a panic is always a defect.
-	v.logAt(slog.LevelError, "portal: "+where+" panicked", "client", v.Client, "error", text, "stack", string(debug.Stack()))
+	v.logAt(slog.LevelError, "portal: "+where+" panicked", "client", redact.Printable(v.Client), "error", text, "stack", string(debug.Stack()))
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
@@ -78,7 +78,7 @@ func (v *visit) redacted(text string, url egress.URL) string {
 			secrets = append(secrets, cookie)
 		}
 	}
-	return redact.Text(text, secrets, url.Reveal(), url.String())
+	return redact.Printable(redact.Text(text, secrets, url.Reveal(), url.String()))
 }
 
 // presented returns the secrets in the field Authorization.
@@ -93,7 +93,7 @@ func (v *visit) presented() []string {
 // an error, and nobody needs its reason.
 func (v *visit) log(message string, reason func() []any) {
 	if !errors.Is(v.ctx.Err(), context.Canceled) {
-		v.logAt(slog.LevelError, message, append([]any{"client", v.Client}, reason()...)...)
+		v.logAt(slog.LevelError, message, append([]any{"client", redact.Printable(v.Client)}, reason()...)...)
 	}
 }
 

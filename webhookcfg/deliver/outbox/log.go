@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // warn logs an error. While the database is down, the same things fail many times a second, so
@@ -13,7 +15,7 @@ func (o *Outbox) warn(ctx context.Context, what string, err error) {
 		return
 	}
 	if !o.isRepeated(what) {
-		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: "+what, slog.Any("error", err))
+		o.options.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox: "+what, slog.Any("error", redact.PrintableError(err)))
 	}
 }
 
