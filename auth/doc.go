@@ -68,7 +68,8 @@
 // Once a [File] has read the change, it refuses the old secret, even if a [Cache] remembers it.
 // For a [Lookup], keep a number in your database that changes with each revocation, and set
 // [LookupOptions.Revision]. Every process then refuses the old secret within seconds. Without
-// it, a cache accepts the secret for up to [CacheOptions.TTL] more.
+// it, a cache accepts the secret for up to [CacheOptions.TTL] more. A request that signed in
+// before still goes on, for up to Timeout of [webhookcfg.Options].
 //
 // To rotate an id, add a second id with the same owner. It reads and changes the same
 // configuration.

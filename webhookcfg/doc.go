@@ -96,7 +96,8 @@
 //
 // When you delete a client, revoke its credentials and then call Erase of package
 // store/admin. Otherwise its webhooks stay, and a client that gets the same identifier later
-// inherits them, with the tokens in their URLs.
+// inherits them, with the tokens in their URLs. A request that signed in before can still make its
+// change for as long as [Options.Timeout], so wait for that, or call Erase again.
 //
 // # Errors
 //

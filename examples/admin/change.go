@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"time"
 
 	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/store/admin"
@@ -133,10 +134,14 @@ func (nobody) Verify(context.Context, string, string) (webhookcfg.Client, error)
 	return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 }
 
+// defaultTimeout is the default of [webhookcfg.Options.Timeout], for as long as which a request that
+// signed in before a revocation can go on. The service can have another one.
+const defaultTimeout = 10 * time.Second
+
 func erase(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
 		client := s.args[1]
-		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first."); err != nil {
+		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first, and wait until every process has noticed."); err != nil {
 			return err
 		}
 		if _, err := s.queue(ctx, st); err != nil { // before the webhooks are gone
@@ -149,7 +154,7 @@ func erase(ctx context.Context, s *session) (int, error) {
 		if err != nil {
 			return fmt.Errorf("%w; run erase again to complete it", err)
 		}
-		return s.print(eraseRecord{client, n}, "erased %s (%s); backups and logs can still have it, see README.md", printable(client), what)
+		return s.print(eraseRecord{client, n}, "erased %s (%s); backups and logs can still have it, see README.md\nIf its credentials were revoked less than the service's Options.Timeout ago (%v by default), a request that signed in before can still set a webhook: run erase again after that", printable(client), what, defaultTimeout)
 	})
 }
 

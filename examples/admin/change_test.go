@@ -80,7 +80,7 @@ func TestErase(t *testing.T) {
 			f := fixture{t, f.dir}
 			f.run(t.Context(), failure, "", "not confirmed", "erase", at, "b")
 			f.run(t.Context(), success, "a\nb\nc\nd\n", "", "clients", at)
-			f.runTyping(t.Context(), "b\n", success, "erased b", "b has 1 webhooks in", "erase", at, "b")
+			f.runTyping(t.Context(), "b\n", success, "run erase again after that", "b has 1 webhooks in", "erase", at, "b")
 			f.run(t.Context(), success, "a\nc\nd\n", "", "clients", at)
 			odd := "x\u202ey"
 			for _, typed := range []string{odd, `"x\u202ey"`} { // as it is, and as it's printed

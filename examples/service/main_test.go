@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -651,5 +652,43 @@ func TestScheduleTwice(t *testing.T) {
 	cfg, err := parse([]string{"-schedule", "1s,2s", "-schedule", "3s"}, environment, t.Output())
 	if err != nil || !slices.Equal(cfg.schedule, deliver.Schedule{3 * time.Second}) {
 		t.Errorf("%v, %v", cfg.schedule, err)
+	}
+}
+
+// TestRestoredBackup: once the statement in PRODUCTION.md has raised the versions of a restored
+// backup, no change gets an ID that its receivers have seen. Without it, they come again.
+func TestRestoredBackup(t *testing.T) {
+	document, err := os.ReadFile("PRODUCTION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, raise, _ := strings.Cut(string(document), "```sql\nUPDATE modules SET version")
+	raise, _, _ = strings.Cut(raise, "```")
+	for _, isRaised := range []bool{false, true} {
+		s := idle(t, []string{"-store", newStore(t)})
+		exec := func(statement string) {
+			t.Helper()
+			if _, err := s.database.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change := func() string {
+			t.Helper()
+			version, err := s.update(t.Context(), module{"acme", "e1", []byte("on")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return module{"acme", "e1", nil}.changed(version).Message.ID
+		}
+		change()
+		seen := []string{change(), change()}
+		exec("DELETE FROM wh_outbox_message")
+		exec("UPDATE modules SET version = 1") // as it was after the first change
+		if isRaised {
+			exec("UPDATE modules SET version" + raise)
+		}
+		if again := slices.Contains(seen, change()); again == isRaised {
+			t.Errorf("raised: %t, an ID comes again: %t", isRaised, again)
+		}
 	}
 }

@@ -12,9 +12,14 @@ import (
 // remove. Call it when you delete a client. Otherwise its webhooks stay, and a client that
 // gets the same identifier later inherits them.
 //
-// You should revoke the client's credentials first. If it sets a webhook while Erase runs,
-// the webhook can stay, and Erase still returns nil. Each store's documentation says what
-// remains, where, and for how long.
+// First revoke the client's credentials, and wait. A webhook that the client sets after Erase has
+// started can stay, and Erase still returns nil. That's possible until every process has noticed the
+// revocation (see package auth), and then for [webhookcfg.Options.Timeout] more: a request that
+// signed in before can hold back its body for so long. If you can't wait, call Erase again
+// afterwards.
+//
+// A backup that you restore brings the client back, so erase it again then. Each store's
+// documentation says what remains, where, and for how long.
 func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
 	change := webhookcfg.UnsetChange(client, webhookcfg.All())
 	change.Time = now()

@@ -54,6 +54,11 @@ var (
 // MessageID returns an ID that depends only on the parts, for example a client, an entity and
 // its version. If you enqueue a change twice, the receiver sees one message. The ID doesn't
 // give the parts away, unless they can be guessed.
+//
+// After you have restored a backup, versions that were used after it come again, and receivers
+// would drop those messages. So raise all versions beyond any that were used, or make one of the
+// parts a generation that you raise with each restore. If you enqueue a change exactly once, as in
+// its own transaction, you can also leave the ID of the message empty, where the queue allows that.
 func MessageID(parts ...string) string {
 	var text []byte
 	for _, part := range parts {

@@ -10,7 +10,9 @@ import (
 // Erase removes everything about a client from the tables: its notifications, sent or not,
 // and its pauses. It deletes in batches, and returns how many notifications it deleted. It waits
 // until the process that has the client has forgotten it, too, a fraction of a second as a rule.
-// Attempts under way complete. Stop enqueueing for the client first.
+// Attempts under way complete, and a [deliver.HealthStore] can get their outcome afterwards. Stop
+// enqueueing for the client first. A transaction that commits later, or a backup that you restore,
+// brings notifications back, so call Erase again then.
 func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
 	n, err = o.tables.erase(ctx, client)
 	if err != nil {
