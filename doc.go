@@ -89,13 +89,13 @@
 //	webhookcfg             → webhookcfg/egress, internal/bodytimer, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
-//	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect, internal/healthcheck
+//	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect, internal/healthcheck, internal/redact
 //	webhookcfg/deliver/delivertest → webhookcfg/deliver, webhookcfg/egress
 //	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/oplog, internal/table
 //	store/admin            → webhookcfg
-//	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
+//	store/cache            → webhookcfg, store/admin, internal/lru, internal/redact, internal/singleflight
 //	store/sealed           → webhookcfg, store/admin, store/cache
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/healthcheck, internal/dialect, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/keylock, internal/redact, internal/rounds
