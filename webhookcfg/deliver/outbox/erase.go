@@ -88,7 +88,7 @@ func (d *drain) forget() {
 // eraseStates removes what it finds of a client in each state, in the order in which attempts
 // take notifications through them. It reports whether it found any, and how many it removed.
 func (t *tables) eraseStates(ctx context.Context, client string) (isFound bool, n int, err error) {
-	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
+	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT 500`)
 	for state := stateFresh; state <= stateDropped; {
 		found, deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
 		n += int(deleted)

@@ -149,9 +149,11 @@ const (
 )
 
 const (
-	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state LIMIT @limit) q`
+	// With the order, the plan is to read one index. Without it, PostgreSQL's plan for all arguments can
+	// be a scan of the table, which is long if few rows match.
+	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state ORDER BY client, due, seq LIMIT @limit) q`
 
-	countWaiting = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state IN (0, 1) AND client = @client LIMIT @limit) q`
+	countWaiting = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT @limit) q`
 
 	// firstDue finds the first notification without an attempt, and the first retry.
 	firstDue = `
@@ -166,7 +168,7 @@ FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDE
 
 	oneClient = `
 SELECT f.client,` + firstDue + `
-FROM (SELECT client FROM {message} WHERE state = @state AND client = @client LIMIT 1) f
+FROM (SELECT client FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT 1) f
 LEFT JOIN {line} l ON l.client = f.client`
 
 	lineOf = `SELECT CASE WHEN owner = 0 AND due <= {now} THEN 1 ELSE 0 END, pauses FROM {line} WHERE client = @client`
@@ -188,15 +190,8 @@ func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
 }
 
 func (t *tables) stats(ctx context.Context) (s Stats, err error) {
-	count := t.compile(countState)
-	for state, n := range map[int]*int{stateFresh: &s.Waiting, stateWaiting: &s.Waiting, stateDelivered: &s.Delivered, stateGivenUp: &s.GivenUp, stateDropped: &s.Dropped} {
-		err := query(ctx, t.db, count, values{"state": state, "limit": maxCount}, func(rows *sql.Rows) error {
-			var found int
-			err := rows.Scan(&found)
-			*n = min(*n+found, maxCount)
-			return err
-		})
-		if err != nil {
+	for state, n := range map[State]*int{Waiting: &s.Waiting, Delivered: &s.Delivered, GivenUp: &s.GivenUp, Dropped: &s.Dropped} {
+		if *n, err = t.count(ctx, countState, state, values{"limit": maxCount}); err != nil {
 			return s, err
 		}
 	}
@@ -220,6 +215,23 @@ func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 		}
 	}
 	return s, nil
+}
+
+// count returns how many notifications are in a state, up to the limit.
+func (t *tables) count(ctx context.Context, template string, state State, v values) (n int, err error) {
+	count, limit := t.compile(template), v["limit"].(int)
+	for _, v["state"] = range state.parts() {
+		err := query(ctx, t.db, count, v, func(rows *sql.Rows) error {
+			var found int
+			err := rows.Scan(&found)
+			n = min(n+found, limit)
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // overdueAll adds how long notifications in a state have been due, for each client.
@@ -275,8 +287,8 @@ func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
 // describe adds how much waits for a client, and why.
 func (t *tables) describe(ctx context.Context, c *ClientStats) error {
 	v := values{"client": []byte(c.Client), "limit": maxWaiting}
-	err := query(ctx, t.db, t.compile(countWaiting), v, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
-	if err != nil {
+	var err error
+	if c.Waiting, err = t.count(ctx, countWaiting, Waiting, v); err != nil {
 		return err
 	}
 	err = query(ctx, t.db, t.compile(retryReason), v, func(rows *sql.Rows) error { return rows.Scan(&c.Reason) })
