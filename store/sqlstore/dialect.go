@@ -278,6 +278,9 @@ func (g *dialectSpec) queries(prefix string) queries {
 // We have seen query planners execute joins with only a part of the key. An empty URL is
 // recognized by its length, because an empty text and an empty blob are different values to
 // SQLite.
+//
+// A query for the first of some rows has the order of a key, and isn't an EXISTS. Otherwise
+// PostgreSQL's plan for all arguments can be a scan of the table, which is long if there are none.
 const (
 	resolve = `
 SELECT {standby}, c.url, c.since,
@@ -328,7 +331,7 @@ SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
 	// base. The limit in the inner sub-select keeps planners from joining the whole tables.
 	listClients = `
 SELECT {standby}, q.id, CASE WHEN length(q.url) > 0 THEN true
-  ELSE (SELECT 1 FROM {override} o WHERE o.client = q.id AND o.gen = q.gen LIMIT 1) IS NOT NULL END
+  ELSE (SELECT 1 FROM {override} o WHERE o.client = q.id AND o.gen = q.gen ORDER BY o.entity LIMIT 1) IS NOT NULL END
 FROM (SELECT 1) p LEFT JOIN (
   SELECT id, gen, url FROM {client} WHERE id > @after ORDER BY id LIMIT @limit) q ON true
 ORDER BY q.id`
@@ -362,7 +365,7 @@ UPDATE {client} SET swept = @gen WHERE id = @client AND swept < @gen`
 
 	// anyOverride finds an override in any generation.
 	anyOverride = `
-SELECT 1 FROM {override} WHERE client = @client LIMIT 1`
+SELECT 1 FROM {override} WHERE client = @client ORDER BY gen, entity LIMIT 1`
 
 	// occupied records that a client without a base has overrides.
 	occupied = `

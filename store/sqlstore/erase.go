@@ -24,14 +24,14 @@ DELETE FROM {delivery} WHERE client = @client AND entity <= @bound`
 DELETE FROM {delivery} WHERE client = @client`
 	ifVacant = `
 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client AND length(url) > 0)
-AND NOT EXISTS (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client))`
+AND (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client) ORDER BY entity LIMIT 1) IS NULL`
 
 	// eraseClient locks the row of a client and deletes it, unless the client was changed or
 	// has a webhook. The statements after it in the transaction do nothing if the row is
 	// still there.
 	eraseClient = `
 DELETE FROM {client} WHERE id = @client AND mark = @mark AND length(url) = 0
-AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
+AND (SELECT entity FROM {override} WHERE client = @client ORDER BY gen, entity LIMIT 1) IS NULL`
 	eraseDeliveries = `
 DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
 )

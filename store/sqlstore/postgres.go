@@ -48,7 +48,7 @@ SELECT {standby}, {identity} AS identity, CASE WHEN pg_is_in_recovery()
     ORDER BY n.chg DESC LIMIT 1), 0), (SELECT erased_chg FROM {schema} WHERE id = 1), NULL
 UNION ALL
 (SELECT false, NULL, NULL, NULL, NULL, id FROM {client}
-  WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit)
+  WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY chg LIMIT @limit)
 UNION ALL
 SELECT false, NULL, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
 	countErased: `

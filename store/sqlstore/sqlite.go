@@ -36,7 +36,7 @@ SELECT {standby}, {identity} AS identity, '0:' || (newest + 1) || ':', newest, e
 FROM (SELECT ` + sqLiteNewest + ` AS newest, erased_chg FROM {schema} WHERE id = 1) q
 UNION ALL
 SELECT false, NULL, NULL, NULL, NULL, id FROM (
-  SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
+  SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) ORDER BY chg LIMIT @limit) q`,
 	countErased: `
 UPDATE {schema} SET erased = erased + 1, erased_chg = max(erased_chg, @chg)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,

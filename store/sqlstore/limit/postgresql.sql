@@ -17,7 +17,7 @@ BEGIN
   IF (SELECT COUNT(*) FROM (
     SELECT 1 FROM wh_override o
     WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.entity <> NEW.entity AND length(o.url) > 0
-    LIMIT 500) q) >= 500 THEN
+    ORDER BY o.entity LIMIT 500) q) >= 500 THEN
     RAISE EXCEPTION 'too_many_overrides' USING ERRCODE = 'WH001';
   END IF;
   RETURN NEW;

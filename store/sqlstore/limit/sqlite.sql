@@ -15,7 +15,7 @@ CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override
 WHEN length(NEW.url) > 0 AND (SELECT COUNT(*) FROM (
   SELECT 1 FROM wh_override o INDEXED BY wh_override_url
   WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.entity <> NEW.entity AND length(o.url) > 0
-  LIMIT 500) q) >= 500
+  ORDER BY o.entity LIMIT 500) q) >= 500
 BEGIN
   SELECT RAISE(ABORT, 'too_many_overrides');
 END;
