@@ -1,4 +1,4 @@
-// Package outbox tests package outbox on real databases.
+// Package outbox tests package outbox on real databases, and the plans of all SQL.
 package outbox_test
 
 import (
