@@ -69,7 +69,7 @@ integration:
 	internal/integration/install.sh
 	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
 	$(call each,$(EXAMPLES),"$(call tool,staticcheck)" ./...)
-	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done)
+	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done; GOARCH=386 go vet ./...)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200

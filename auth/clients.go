@@ -163,7 +163,7 @@ func (s *clientSet) add(id string, spec *clientSpec) error {
 			s.ends = append(s.ends, stored.until)
 		}
 	}
-	slices.SortStableFunc(c.derived, func(a, b storedSecret) int { return b.rounds - a.rounds })
+	slices.SortStableFunc(c.derived, func(a, b storedSecret) int { return cmp.Compare(b.rounds, a.rounds) })
 	s.clients[id] = c
 
 	s.comparisons = max(s.comparisons, len(c.plain))

@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ func attempts(w wire, t Target, unknown string) []attempt {
 		if a.sets != b.sets {
 			return map[bool]int{false: -1, true: 1}[a.sets]
 		}
-		return slices.Index(forms, a.form) - slices.Index(forms, b.form)
+		return cmp.Compare(slices.Index(forms, a.form), slices.Index(forms, b.form))
 	})
 	return m.made
 }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -207,7 +208,7 @@ func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 			s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: o.longest()})
 		}
 	}
-	slices.SortFunc(s.Clients, func(a, b ClientStats) int { return int(b.Overdue - a.Overdue) })
+	slices.SortFunc(s.Clients, func(a, b ClientStats) int { return cmp.Compare(b.Overdue, a.Overdue) })
 	s.Clients = s.Clients[:min(len(s.Clients), longestClients)]
 	for i := range s.Clients {
 		if err := t.describe(ctx, &s.Clients[i]); err != nil {
