@@ -14,6 +14,8 @@
 //   - [Static] takes clients from code.
 //   - [Lookup] gets bcrypt or other hashes from your database.
 //   - [Func] calls a function of yours. Test it with package authtest.
+//   - If your clients already sign in to your service, with a Bearer key or a session, the example
+//     of [webhookcfg.CredentialVerifier] shows how they get in with that.
 //
 // Then wrap it. [Throttle] limits failed sign-ins, by the address that [WithSource] provides.
 // [Cache] remembers successful ones, so slow hashes are rarely computed.

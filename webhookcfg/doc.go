@@ -50,7 +50,8 @@
 // [example.com/go-webhookcfg/auth] has verifiers for clients in your database, in a file or in
 // code, and a cache and a throttle to put around them. A verifier of your own needs one method,
 // and package [example.com/go-webhookcfg/auth/authtest] checks it. On other paths of your
-// service, [Handler.SignIn] signs the same clients in.
+// service, [Handler.SignIn] signs the same clients in. If they already have a Bearer key or a
+// session of your service, they can use that: see the example of [CredentialVerifier].
 //
 // # Find the URL in effect
 //

@@ -134,6 +134,9 @@ func (h *Handler) Before(next http.Handler) http.Handler {
 // [Options.AllScope] and [Options.OriginalTarget] don't apply. There's no default scope that
 // reaches all entities: you pass [Entity] or [All].
 //
+// To let clients send the handler's requests with your own keys or sessions, don't parse them to
+// call Set: see the example of [CredentialVerifier].
+//
 // Put the person who makes the change into ctx with [ContextWithActor], and the event and the
 // record show it.
 //
