@@ -406,7 +406,8 @@ func pagesRead(t testing.TB, plan string) int {
 
 var limitPattern = regexp.MustCompile(`(?i)\blimit\b`)
 
-// unordered returns the first query of a statement that has a LIMIT and no ORDER BY of its own.
+// unordered returns the first query of a statement that has a LIMIT and no ORDER BY of its own, nor an
+// index that the server has to use.
 func unordered(statement string) string {
 	for _, at := range limitPattern.FindAllStringIndex(statement, -1) {
 		var own strings.Builder // the query, backwards, without those in parentheses
@@ -421,7 +422,8 @@ func unordered(statement string) string {
 				own.WriteByte(c)
 			}
 		}
-		if !strings.Contains(own.String(), "YB REDRO") && !isComment(statement, at[0]) {
+		isOrdered := strings.Contains(own.String(), "YB REDRO") || strings.Contains(own.String(), "XEDNI ECROF")
+		if !isOrdered && !isComment(statement, at[0]) {
 			return statement[max(0, at[0]-200):at[1]]
 		}
 	}
@@ -440,6 +442,7 @@ func TestUnordered(t *testing.T) {
 		"SELECT 1 FROM (SELECT 1 FROM a LIMIT 1) q ORDER BY b":                            true,
 		"SELECT 1 FROM a ORDER BY (SELECT 1 FROM b LIMIT 1) LIMIT 1":                      true,
 		"SELECT 1 FROM a ORDER BY (b) DESC LIMIT 1 OFFSET 2":                              false,
+		"SELECT 1 FROM a FORCE INDEX (b) WHERE c = 1 LIMIT 1":                             false,
 		"-- The limit\nSELECT (SELECT 1 FROM a ORDER BY b LIMIT 1), 2 FROM a WHERE b = 1": false,
 	} {
 		if got := unordered(statement) != ""; got != want {
