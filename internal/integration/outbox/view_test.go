@@ -172,13 +172,13 @@ func TestView(t *testing.T) {
 					}
 				}
 			}
-			for _, after := range []string{"x", "e30", "bnVsbA", "eyJyIjotMX0", "eyJyIjo5OX0", "eyJkIjoiYSJ9"} {
-				page, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{After: after, Limit: 1000})
-				if err != nil && !errors.Is(err, webhookcfg.ErrInvalidArgument) {
-					t.Errorf("after %q: %v", after, err)
-				}
-				for _, n := range page.Notifications {
-					checkShown(t, rows, n)
+			page, err := f.box.Notifications(t.Context(), "ab", webhookcfg.NotificationQuery{Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, after := range []string{"x", "e30", "bnVsbA", "eyJyIjotMX0", "eyJyIjo5OX0", "eyJkIjoiYSJ9", page.Next} {
+				if page, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{After: after, Limit: 1000}); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+					t.Errorf("after %q: %d, %v", after, len(page.Notifications), err)
 				}
 			}
 			for _, r := range rows {
@@ -192,6 +192,95 @@ func TestView(t *testing.T) {
 							t.Errorf("%+v: %v", n, err)
 						}
 					}
+				}
+			}
+		})
+	}
+}
+
+// TestNextTellsNothingOfOthers: what a client sees of a page's end doesn't depend on what others have
+// enqueued meanwhile, nor on when an attempt ended.
+func TestNextTellsNothingOfOthers(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f, busy := newFixture(t, e, nil, nil), newFixture(t, e, nil, nil)
+			now := time.Now().Truncate(time.Second).UnixMicro()
+			for i := range 10 {
+				r := shownRow{seq: i, client: "a", entity: "e", state: i % 5, due: now + int64(i)*1e6, enqueued: now}
+				if r.state == fresh {
+					r.due = 0
+				}
+				f.fillRows([]shownRow{r})
+				for range 3 {
+					busy.enqueue("b", "e", fmt.Sprint("other", i))
+				}
+				if r.due += 123; r.state == fresh {
+					r.due = 0
+				}
+				busy.fillRows([]shownRow{r})
+			}
+			for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
+				for _, entity := range []string{"", "e"} {
+					q := webhookcfg.NotificationQuery{State: state, Entity: entity, Limit: 1}
+					for pages := 0; pages < 10; pages++ {
+						one, err := f.box.Notifications(t.Context(), "a", q)
+						if err != nil {
+							t.Fatal(err)
+						}
+						other, err := busy.box.Notifications(t.Context(), "a", q)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if one.Next != other.Next {
+							t.Errorf("%+v: %s, and beside others %s", q, one.Next, other.Next)
+						}
+						if q.After = one.Next; q.After == "" {
+							break
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPagesWhileSent: notifications that leave a list while somebody pages through it hide no other
+// one: those that are sent again, and those whose attempt has come.
+func TestPagesWhileSent(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			for _, state := range []int{waiting, givenUp} {
+				f := newFixture(t, e, nil, nil)
+				now := time.Now().UnixMicro()
+				var rows []shownRow
+				for i := range 20 {
+					rows = append(rows, shownRow{seq: i, client: "a", entity: "e", state: state, due: now + int64(i)*1e6, attempts: 1, reason: "status", enqueued: now})
+				}
+				f.fillRows(rows)
+				shown := map[string]bool{}
+				q := webhookcfg.NotificationQuery{State: stateWords[state], Limit: 3}
+				for pages := 0; pages < 50; pages++ {
+					page, err := f.box.Notifications(t.Context(), "a", q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, n := range page.Notifications {
+						shown[n.ID] = true
+						if state == givenUp {
+							err = f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: n.ID})
+						} else {
+							_, err = f.db.Exec(fmt.Sprintf("UPDATE %soutbox_message SET due = due + 3600000000 WHERE id = '%s' AND due < %d", f.prefix, n.ID, now+3600*1000000))
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					if q.After = page.Next; q.After == "" {
+						break
+					}
+				}
+				if len(shown) != len(rows) {
+					t.Errorf("%s: %d of %d were shown", stateWords[state], len(shown), len(rows))
 				}
 			}
 		})

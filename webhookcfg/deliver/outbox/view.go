@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -123,12 +124,6 @@ type viewRange struct {
 	start position
 }
 
-// has reports whether a page of the range can end at a position. From one outside, a query would
-// look through rows that it doesn't return.
-func (r viewRange) has(p position) bool {
-	return r.from != nextRetry || p.compare(r.start) >= 0
-}
-
 // ofStates returns a range of an entity's notifications in some states. It takes their numbers
 // from the index, and reads only those that it returns.
 func ofStates(first, last int) string {
@@ -163,68 +158,96 @@ func viewRanges(q webhookcfg.NotificationQuery) []viewRange {
 	}
 }
 
-// place is where a page ended.
+// place is where a page ended: at one of the client's notifications. It says nothing that the client
+// doesn't see anyway. The sequence in the tables would tell how many others have enqueued, and the
+// time at which a notification ended how long the receiver took to refuse it.
 type place struct {
-	Range int   `json:"r,omitempty"`
-	Due   int64 `json:"d"`
-	Seq   int64 `json:"s"`
+	Range int    `json:"r,omitempty"`
+	ID    string `json:"i"`
+	Due   int64  `json:"d,omitempty"` // of the next attempt, in seconds
 }
 
 // String returns the Next of a page.
 func (p place) String() string {
-	text, _ := json.Marshal(p) // numbers
+	text, _ := json.Marshal(p) // texts and numbers
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// parsePlace returns where a query goes on, or nil if it starts.
-func parsePlace(q webhookcfg.NotificationQuery) (*place, error) {
-	if q.After == "" {
-		return nil, nil
-	}
-	p := new(place)
-	text, err := base64.RawURLEncoding.DecodeString(q.After)
+var errPlace = fmt.Errorf("%w: After is not the Next of a page, or its last notification is gone", webhookcfg.ErrInvalidArgument)
+
+func parsePlace(after string, ranges int) (p place, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(after)
 	if err == nil {
-		err = json.Unmarshal(text, p)
+		err = json.Unmarshal(text, &p)
 	}
-	ranges := viewRanges(q)
-	if err != nil || p.Range < 0 || p.Range >= len(ranges) || !ranges[p.Range].has(position{p.Due, p.Seq}) {
-		return nil, fmt.Errorf("%w: After is not the Next of a page", webhookcfg.ErrInvalidArgument)
+	if err != nil || p.ID == "" || p.Range < 0 || p.Range >= ranges {
+		return place{}, errPlace
 	}
 	return p, nil
+}
+
+const viewPlace = `SELECT seq, due, state FROM {message} WHERE client = @client AND id = @id`
+
+// find returns the position of the notification at which a page of a range has ended.
+func (t *tables) find(ctx context.Context, client string, r viewRange, p place) (at position, err error) {
+	at, err = position{}, errPlace
+	queryErr := query(ctx, t.db, t.fixed(viewPlace), values{"client": []byte(client), "id": p.ID}, func(rows *sql.Rows) error {
+		var row viewed
+		scanErr := rows.Scan(&row.seq, &row.due, &row.state)
+		at, err = r.after(row, p.Due), nil
+		return scanErr
+	})
+	return at, cmp.Or(queryErr, err)
+}
+
+// after returns where a range goes on after a notification, which can have left it since.
+func (r viewRange) after(last viewed, due int64) position {
+	switch {
+	case r.from == nextRetry && (last.state != stateWaiting || last.due == 0 || last.due/1e6 != due):
+		return position{max(due*1e6, r.start.due), 0} // with those of the same second once more
+	case r.from == endedLast && last.state != r.state:
+		return r.start // it was sent again, and so were those before it, perhaps
+	}
+	return last.position
 }
 
 func (t *tables) view(ctx context.Context, client string, q webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
 	if err := checkQuery(q); err != nil {
 		return webhookcfg.NotificationPage{}, err
 	}
-	at, err := parsePlace(q)
-	if err != nil {
-		return webhookcfg.NotificationPage{}, err
-	}
 	ranges := viewRanges(q)
-	if at == nil {
-		at = &place{0, ranges[0].start.due, ranges[0].start.seq}
+	from, start := place{}, ranges[0].start
+	if q.After != "" {
+		if from, err = parsePlace(q.After, len(ranges)); err == nil {
+			start, err = t.find(ctx, client, ranges[from.Range], from)
+		}
+		if err != nil {
+			return webhookcfg.NotificationPage{}, err
+		}
 	}
-	for at.Range < len(ranges) {
-		r := ranges[at.Range]
-		v := values{"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Notifications)}
+	for i := from.Range; i < len(ranges); i++ {
+		r := ranges[i]
+		if i > from.Range {
+			start = r.start
+		}
+		var last viewed
+		v := values{"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": start.due, "seq": start.seq, "limit": q.Limit - len(page.Notifications)}
 		err := query(ctx, t.db, t.fixed(viewColumns+r.from), v, func(rows *sql.Rows) error {
-			var row viewed
-			err := rows.Scan(row.fields()...)
-			at.Due, at.Seq = row.due, row.seq
-			page.Notifications = append(page.Notifications, row.notification())
+			last = viewed{}
+			err := rows.Scan(last.fields()...)
+			page.Notifications = append(page.Notifications, last.notification())
 			return err
 		})
 		if err != nil {
 			return webhookcfg.NotificationPage{}, err
 		}
 		if len(page.Notifications) == q.Limit {
-			page.Next = at.String()
+			next := place{Range: i, ID: string(last.id)}
+			if r.from == nextRetry {
+				next.Due = last.due / 1e6
+			}
+			page.Next = next.String()
 			return page, nil
-		}
-		at = &place{Range: at.Range + 1}
-		if at.Range < len(ranges) {
-			at.Due, at.Seq = ranges[at.Range].start.due, ranges[at.Range].start.seq
 		}
 	}
 	return page, nil
