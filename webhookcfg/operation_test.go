@@ -65,7 +65,7 @@ func shown(key, id, url, source string) string {
 
 func TestOperations(t *testing.T) {
 	const (
-		u, v = "https://u.example.com/x?a=1&b=<2>", "https://v.example.com:8443/"
+		u, v = "https://u.example.com/x?a=1&b=[2]", "https://v.example.com:8443/"
 		ok   = successBody
 	)
 	tests := []struct {

@@ -25,6 +25,9 @@ type Violation struct {
 // you adopt a stricter policy, to see which webhooks you would no longer call. A nil policy
 // is the zero Policy, as in [webhookcfg.Options].
 //
+// It also yields URLs that were set before there was a rule for their characters. You still call
+// those, as [egress.Policy.CheckStored] says, but nobody could set them again.
+//
 // Audit checks URLs and literal addresses. It doesn't resolve names, and changes nothing. It
 // ends with an error as [Webhooks] does, or if it can't check an address. That error wraps
 // [egress.ErrUnavailable].

@@ -269,7 +269,7 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool
 		r = undeliverable(ReasonOff, nil)
 	} else if hook.URL.IsZero() {
 		r = undeliverable(ReasonNoWebhook, nil)
-	} else if err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal()); errors.Is(err, egress.ErrUnavailable) {
+	} else if err := s.options.Policy.CheckStored(ctx, hook.URL.Reveal()); errors.Is(err, egress.ErrUnavailable) {
 		r = unavailable(err)
 	} else if err != nil {
 		r = undeliverable(ReasonPolicy, err)

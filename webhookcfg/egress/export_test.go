@@ -1,6 +1,9 @@
 package egress
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // Pooled returns how many hosts and idle connections the transport of a client has.
 func Pooled(c *http.Client) (hosts, idle int) {
@@ -21,10 +24,26 @@ func Stray(c *http.Client) int {
 // MaxStray is the limit of Stray.
 const MaxStray = maxStray
 
+// IsAboutSyntax reports whether an error is a rule that only new URLs have to obey.
+func IsAboutSyntax(err error) bool {
+	rule, _ := err.(PolicyError)
+	return slices.Contains([]PolicyError{ErrTwoURLs, ErrPlaceholder, ErrPercent, ErrVerticalBar, ErrQuotationMark, ErrAngleBracket, ErrCaret, ErrBacktick, ErrSquareBrackets}, rule)
+}
+
 // The rules that only tests tell apart.
 const (
 	ErrInvalidLength     = errInvalidLength
 	ErrInvalidByte       = errInvalidByte
+	ErrSpace             = errSpace
+	ErrTwoURLs           = errTwoURLs
+	ErrPlaceholder       = errPlaceholder
+	ErrPercent           = errPercent
+	ErrVerticalBar       = errVerticalBar
+	ErrQuotationMark     = errQuotationMark
+	ErrAngleBracket      = errAngleBracket
+	ErrCaret             = errCaret
+	ErrBacktick          = errBacktick
+	ErrSquareBrackets    = errSquareBrackets
 	ErrBackslash         = errBackslash
 	ErrFragment          = errFragment
 	ErrInvalidSyntax     = errInvalidSyntax
@@ -46,6 +65,16 @@ const (
 var PolicyErrors = []PolicyError{
 	ErrInvalidLength,
 	ErrInvalidByte,
+	ErrSpace,
+	ErrTwoURLs,
+	ErrPlaceholder,
+	ErrPercent,
+	ErrVerticalBar,
+	ErrQuotationMark,
+	ErrAngleBracket,
+	ErrCaret,
+	ErrBacktick,
+	ErrSquareBrackets,
 	ErrBackslash,
 	ErrFragment,
 	ErrInvalidSyntax,

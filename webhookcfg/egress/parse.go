@@ -31,6 +31,77 @@ func (d destination) String() string {
 
 // parse applies the rules that need no name resolution.
 func (p *Policy) parse(ctx context.Context, rawURL string) (destination, error) {
+	if len(rawURL) <= maxURLBytes {
+		if err := checkSyntax(rawURL); err != nil {
+			return destination{}, err
+		}
+	}
+	return p.parseStored(ctx, rawURL)
+}
+
+// checkSyntax applies the rules that only new URLs have to obey: those for the characters of path
+// and query, and those that tell people what they did.
+func checkSyntax(rawURL string) error {
+	_, rest, _ := strings.Cut(rawURL, "://")
+	beforeQuery, _, _ := strings.Cut(rest, "?")
+	if hasSecondURL(beforeQuery) {
+		return errTwoURLs
+	}
+	if strings.ContainsAny(rawURL, "{}") {
+		return errPlaceholder
+	}
+	start := strings.IndexAny(rest, "/?")
+	if start < 0 {
+		return nil
+	}
+	for i := start; i < len(rest); i++ {
+		switch c := rest[i]; c {
+		case '%':
+			if i+2 >= len(rest) || !isHex(rest[i+1]) || !isHex(rest[i+2]) {
+				return errPercent
+			}
+		case '|':
+			return errVerticalBar
+		case '"':
+			return errQuotationMark
+		case '<', '>':
+			return errAngleBracket
+		case '^':
+			return errCaret
+		case '`':
+			return errBacktick
+		case '[', ']':
+			if i < len(beforeQuery) {
+				return errSquareBrackets
+			}
+		}
+	}
+	return nil
+}
+
+// hasSecondURL reports whether another URL follows a separator. If it's in a query, it's an
+// argument.
+func hasSecondURL(beforeQuery string) bool {
+	lower := strings.ToLower(beforeQuery)
+	for _, scheme := range []string{"http://", "https://"} {
+		for rest := lower; ; {
+			before, after, found := strings.Cut(rest, scheme)
+			if !found {
+				break
+			}
+			if before != "" && strings.IndexByte(",; \t\r\n", before[len(before)-1]) >= 0 {
+				return true
+			}
+			rest = after
+		}
+	}
+	return false
+}
+
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+// parseStored is parse without checkSyntax.
+func (p *Policy) parseStored(ctx context.Context, rawURL string) (destination, error) {
 	if err := checkBytes(rawURL); err != nil {
 		return destination{}, err
 	}
@@ -101,7 +172,10 @@ func checkBytes(rawURL string) error {
 		return errInvalidLength
 	}
 	for i := range len(rawURL) {
-		if rawURL[i] <= ' ' || rawURL[i] > '~' {
+		if rawURL[i] == ' ' {
+			return errSpace
+		}
+		if rawURL[i] < ' ' || rawURL[i] > '~' {
 			return errInvalidByte
 		}
 	}

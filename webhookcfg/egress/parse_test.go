@@ -3,6 +3,8 @@ package egress_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -24,16 +26,16 @@ var refusals = []struct {
 }{
 	{"", egress.ErrInvalidLength},
 	{"https://example.com/" + repeat("a", 2029), egress.ErrInvalidLength},
-	{" https://example.com/", egress.ErrInvalidByte},
-	{"https://example.com/a b", egress.ErrInvalidByte},
+	{" https://example.com/", egress.ErrSpace},
+	{"https://example.com/a b", egress.ErrSpace},
 	{"https://example.com/\t", egress.ErrInvalidByte},
 	{"https://example.com/\n", egress.ErrInvalidByte},
 	{"https://example.com/\r", egress.ErrInvalidByte},
 	{"https://example.com/\x00", egress.ErrInvalidByte},
 	{"https://example.com/\x7f", egress.ErrInvalidByte},
 	{"https://exämple.com/", egress.ErrInvalidByte},
-	{"https://exa mple.com/", egress.ErrInvalidByte},
-	{"https://example.com/?a b", egress.ErrInvalidByte},
+	{"https://exa mple.com/", egress.ErrSpace},
+	{"https://example.com/?a b", egress.ErrSpace},
 	{"https://１２７.０.０.１/", egress.ErrInvalidByte}, // some clients map these to ASCII
 	{"https://①②⑦.⓪.⓪.①/", egress.ErrInvalidByte},
 	{"https://127。0。0。1/", egress.ErrInvalidByte},
@@ -47,7 +49,29 @@ var refusals = []struct {
 	{"https://example.com/#", egress.ErrFragment},
 	{"https://example.com/#part", egress.ErrFragment},
 	{"https://127.0.0.1#@example.com/", egress.ErrFragment},
-	{"https://example.com/%zz", egress.ErrInvalidSyntax},
+	{"https://example.com/%zz", egress.ErrPercent},
+	{"https://example.com/%", egress.ErrPercent},
+	{"https://example.com/?%4", egress.ErrPercent},
+	{"https://example.com/a,https://example.org/b", egress.ErrTwoURLs},
+	{"https://example.com,https://example.org/", egress.ErrTwoURLs},
+	{"https://example.com;HTTP://example.org/", egress.ErrTwoURLs},
+	{"https://example.com/a https://example.org/", egress.ErrTwoURLs},
+	{"https://example.com/a, https://example.org/", egress.ErrTwoURLs},
+	{"https://example.com/a\nhttps://example.org/", egress.ErrTwoURLs},
+	{"https://example.com/http://,http://example.org/", egress.ErrTwoURLs},
+	{"https://example.com/{id}", egress.ErrPlaceholder},
+	{"https://{host}/", egress.ErrPlaceholder},
+	{"https://example.com/?id={id}", egress.ErrPlaceholder},
+	{"https://example.com/a|b", egress.ErrVerticalBar},
+	{"https://example.com/?a|b", egress.ErrVerticalBar},
+	{`https://example.com/"a"`, egress.ErrQuotationMark},
+	{`https://example.com?"`, egress.ErrQuotationMark},
+	{"https://example.com/<id>", egress.ErrAngleBracket},
+	{"https://example.com/?<id>", egress.ErrAngleBracket},
+	{"https://example.com/a^b", egress.ErrCaret},
+	{"https://example.com/`a`", egress.ErrBacktick},
+	{"https://example.com/a[0]", egress.ErrSquareBrackets},
+	{"https://example.com/]?a", egress.ErrSquareBrackets},
 	{"https://example.com%2f/", egress.ErrInvalidSyntax},
 	{"https://a%2eb/", egress.ErrInvalidSyntax},
 	{"https://a%0db/", egress.ErrInvalidSyntax},
@@ -175,7 +199,10 @@ var acceptances = []string{
 	"https://example.com:1/",
 	"https://example.com:443/",
 	"https://example.com:65535/",
-	"https://hooks.example.com/services/T000/B000/XXXX?token=a%20b&x=[]{}|^`\"<>",
+	"https://hooks.example.com/services/T000/B000/XXXX?token=a%20b&x=[]!$&'()*+,;=:@/?",
+	"https://example.com/!$&'()*+,;=:@-._~",
+	"https://example.com/http://example.org/",
+	"https://example.com/?next=a,https://example.org/;http://a",
 	"https://example.com/%0d%0a%00%2f",
 	"https://example.com//a/../b/./",
 	"https://example.com/@user:pass@host",
@@ -321,7 +348,7 @@ func TestParityOfURLs(t *testing.T) {
 // isAboutText reports whether an error is about bytes that http.NewRequest escapes or
 // drops, as it drops the colon before an empty port.
 func isAboutText(err error) bool {
-	return errors.Is(err, egress.ErrInvalidLength) || errors.Is(err, egress.ErrInvalidByte) ||
+	return errors.Is(err, egress.ErrInvalidLength) || errors.Is(err, egress.ErrInvalidByte) || errors.Is(err, egress.ErrSpace) || egress.IsAboutSyntax(err) ||
 		errors.Is(err, egress.ErrBackslash) || errors.Is(err, egress.ErrFragment)
 }
 
@@ -372,5 +399,103 @@ func TestParityOfAddresses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestURLsGoOutAsTyped: for each byte in a path and in a query, a URL with it either arrives as it
+// was typed, or is refused by the rule for that byte.
+func TestURLsGoOutAsTyped(t *testing.T) {
+	const inPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:@/?" // RFC 3986
+	rules := map[byte]egress.PolicyError{
+		' ': egress.ErrSpace, '\\': egress.ErrBackslash, '#': egress.ErrFragment, '{': egress.ErrPlaceholder, '}': egress.ErrPlaceholder,
+		'|': egress.ErrVerticalBar, '"': egress.ErrQuotationMark, '<': egress.ErrAngleBracket, '>': egress.ErrAngleBracket,
+		'^': egress.ErrCaret, '`': egress.ErrBacktick, '%': egress.ErrPercent,
+		'[': egress.ErrSquareBrackets, ']': egress.ErrSquareBrackets,
+	}
+	arrived := make(chan string, 1)
+	receiver := serve(t, nil, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { arrived <- r.RequestURI }))
+	policy := newLoopback(nil)
+	client := newClient(t, policy)
+	_, port, _ := strings.Cut(receiver.Addr().String(), ":")
+	base := "http://" + receiverName + ":" + port
+	check := func(target string, want error) {
+		t.Helper()
+		if err := policy.Check(base + target); !errors.Is(err, want) {
+			t.Errorf("Check(%q) = %v, want %v", target, err, want)
+			return
+		}
+		if want != nil {
+			return
+		}
+		if err := post(t.Context(), client, base+target, nil, readAll); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-arrived; got != target {
+			t.Errorf("%q arrives as %q", target, got)
+		}
+	}
+	for c := range 256 {
+		text := string([]byte{byte(c)})
+		for _, place := range []string{"/%s", "/a%sb", "/a/%s?b", "/?%s", "/?a%sb"} {
+			target := strings.Replace(place, "%s", text, 1)
+			rule, hasRule := rules[byte(c)]
+			isBracket := rule == egress.ErrSquareBrackets
+			switch inQuery := strings.HasPrefix(place, "/?"); {
+			case isBracket && inQuery, strings.Contains(inPath, text):
+				check(target, nil)
+			case hasRule:
+				check(target, rule)
+			default:
+				check(target, egress.ErrInvalidByte)
+			}
+		}
+		check(fmt.Sprintf("/%%%02x?%%%02X", c, c), nil)
+	}
+	// Random ones, of what's most likely to go wrong.
+	pieces := []string{"a", "/", "//", "/.", "/..", "?", "%2f", "%2F", "%41", "%", "%e4", ",", ";", "http://", "https://", "[", "]", "@", ":", "+", "*", "'", "~", "&", "="}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		target := "/"
+		for range random.IntN(8) {
+			target += pieces[random.IntN(len(pieces))]
+		}
+		if err := policy.Check(base + target); err == nil {
+			check(target, nil)
+		} else if !slices.Contains([]error{egress.ErrPercent, egress.ErrSquareBrackets, egress.ErrTwoURLs}, err) {
+			t.Errorf("Check(%q) = %v", target, err)
+		}
+	}
+}
+
+// TestStoredURLs: a URL that was accepted before there was a rule for its characters is still
+// called. A URL that was never accepted isn't.
+func TestStoredURLs(t *testing.T) {
+	var network recorder
+	policy := newStrict()
+	policy.Resolver, policy.Dial = resolveTo(publicAddr), network.Dial
+	transport := newTransport(t, policy)
+	for _, url := range []string{
+		"https://example.com/{id}", "https://example.com/a|b", `https://example.com/"a"`, "https://example.com/<a>?<b>",
+		"https://example.com/^`[0]", "https://example.com/a,https://example.org/b", "https://example.com/?%4",
+	} {
+		if policy.Check(url) == nil {
+			t.Errorf("Check allows %s", url)
+		}
+		if err := policy.CheckStored(t.Context(), url); err != nil {
+			t.Errorf("CheckStored(%q) = %v", url, err)
+		}
+		if egress.NewURL(url).Origin() != "https://example.com:443" {
+			t.Errorf("%s has no origin", url)
+		}
+		_, _ = roundTrip(t, transport, url)
+		if network.take() == nil {
+			t.Errorf("%s isn't called", url)
+		}
+	}
+	for _, refusal := range refusals {
+		err := policy.CheckStored(t.Context(), refusal.url)
+		if !egress.IsAboutSyntax(refusal.rule) && !errors.Is(err, refusal.rule) {
+			t.Errorf("CheckStored(%q) = %v, want %v", refusal.url, err, refusal.rule)
+		}
 	}
 }

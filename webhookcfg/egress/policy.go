@@ -141,7 +141,7 @@ func (p *Policy) Clone() *Policy {
 // Store and call the URL byte for byte as you checked it.
 //
 //	whole URL  absolute, 1 to 2048 bytes of printable ASCII, without spaces, backslashes,
-//	           a fragment, a user name or a password
+//	           curly brackets, a fragment, a user name or a password
 //	scheme     https, or http with Policy.AllowHTTP
 //	host       an IPv4 address of four decimal numbers without leading zeros, an IPv6
 //	           address in brackets, or a name
@@ -149,6 +149,12 @@ func (p *Policy) Clone() *Policy {
 //	           underscores, with no hyphen at either end; it doesn't end in a dot, a number
 //	           or "localhost", and a single label doesn't start with a digit
 //	port       a number from 1 to 65535 without leading zeros, one of Policy.Ports
+//	path       what RFC 3986 allows, so none of | " < > ^ ` [ ], and two hexadecimal digits
+//	           after each percent sign
+//	query      as the path, but square brackets are allowed, since they're usual there
+//
+// Two URLs with a comma, a semicolon or a blank between them are refused, unless the second one is
+// in the query.
 //
 // Internationalised names must be A-labels (RFC 5890). If you allow a loopback address,
 // localhost is allowed too.
@@ -159,6 +165,14 @@ func (p *Policy) Check(rawURL string) error {
 // CheckContext is [Policy.Check], but stops waiting for LocalAddrs when ctx ends.
 func (p *Policy) CheckContext(ctx context.Context, rawURL string) error {
 	_, err := p.parse(ctx, rawURL)
+	return err
+}
+
+// CheckStored is [Policy.CheckContext] for a URL that you have accepted before: it leaves out the
+// rules for the characters of path and query, and the one about two URLs. You could have accepted
+// it when there were no such rules. [Policy.Transport] calls it, too.
+func (p *Policy) CheckStored(ctx context.Context, rawURL string) error {
+	_, err := p.parseStored(ctx, rawURL)
 	return err
 }
 

@@ -22,6 +22,7 @@ const (
 const (
 	errInvalidLength PolicyError = "the URL must have 1 to 2048 bytes"
 	errInvalidByte   PolicyError = "the URL must consist of printable ASCII characters without spaces"
+	errSpace         PolicyError = "the URL must not contain a space"
 	// Parsers disagree about backslashes.
 	errBackslash PolicyError = "the URL must not contain a backslash"
 	// A fragment is never sent.
@@ -30,6 +31,18 @@ const (
 	errInvalidSyntax     PolicyError = "the URL must be well formed, such as https://example.com/webhook"
 	errUnsupportedScheme PolicyError = "the URL must be absolute with the scheme https or http"
 	errUserinfo          PolicyError = "the URL must not contain a user name or password"
+
+	// What RFC 3986 doesn't allow in a path or a query. Some clients escape it and some don't, and
+	// servers differ in what they accept.
+	errTwoURLs        PolicyError = "the URL must be a single one: after a comma, semicolon or blank, http:// or https:// starts another"
+	errPlaceholder    PolicyError = "the URL must not contain curly brackets: replace a placeholder such as {id} by its value"
+	errPercent        PolicyError = "each percent sign in the URL must be followed by two hexadecimal digits"
+	errVerticalBar    PolicyError = "the URL must not contain a vertical bar, except as %7C"
+	errQuotationMark  PolicyError = "the URL must not contain a quotation mark, except as %22"
+	errAngleBracket   PolicyError = "the URL must not contain an angle bracket, except as %3C or %3E"
+	errCaret          PolicyError = "the URL must not contain a caret, except as %5E"
+	errBacktick       PolicyError = "the URL must not contain a backtick, except as %60"
+	errSquareBrackets PolicyError = "the path of the URL must not contain square brackets, except as %5B and %5D"
 
 	errNoHost PolicyError = "the URL must have a host after its scheme and two slashes"
 	// Internationalised names must be given as A-labels (RFC 5890).
