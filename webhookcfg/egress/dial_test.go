@@ -281,35 +281,49 @@ func TestAddressesTakeTurns(t *testing.T) {
 		{
 			"IPv6 is refused", many,
 			func(addr string) string { return map[bool]string{true: "refuses", false: "connects"}[addr[0] == '2'] },
-			[]string{six(1), four(1)}, []time.Duration{0, 0}, false,
+			[]string{six(1), four(1)},
+			[]time.Duration{0, 0},
+			false,
 		},
 		{
 			"IPv6 is silent", many,
 			func(addr string) string { return map[bool]string{true: "is silent", false: "connects"}[addr[0] == '2'] },
-			[]string{six(1), four(1)}, []time.Duration{0, tick}, false,
+			[]string{six(1), four(1)},
+			[]time.Duration{0, tick},
+			false,
 		},
 		{
-			"IPv4 is silent", []string{four(1), four(2), six(1), four(3), six(2)},
+			"IPv4 is silent",
+			[]string{four(1), four(2), six(1), four(3), six(2)},
 			func(addr string) string { return map[bool]string{true: "connects", false: "is silent"}[addr == six(2)] },
-			[]string{four(1), six(1), four(2), six(2)}, []time.Duration{0, tick, 2 * tick, 3 * tick}, false,
+			[]string{four(1), six(1), four(2), six(2)},
+			[]time.Duration{0, tick, 2 * tick, 3 * tick},
+			false,
 		},
 		{
-			"all are slow", []string{six(1), six(2), four(1)},
+			"all are slow",
+			[]string{six(1), six(2), four(1)},
 			func(string) string { return "is slow" },
-			[]string{six(1), four(1), six(2)}, []time.Duration{0, tick, 2 * tick}, false,
+			[]string{six(1), four(1), six(2)},
+			[]time.Duration{0, tick, 2 * tick},
+			false,
 		},
 		{
-			"one refuses after another fell silent", []string{six(1), four(1), six(2)},
+			"one refuses after another fell silent",
+			[]string{six(1), four(1), six(2)},
 			func(addr string) string {
 				return map[string]string{six(1): "is silent", four(1): "refuses", six(2): "connects"}[addr]
 			},
-			[]string{six(1), four(1), six(2)}, []time.Duration{0, tick, tick}, false,
+			[]string{six(1), four(1), six(2)},
+			[]time.Duration{0, tick, tick},
+			false,
 		},
 		{
 			"all are silent", many,
 			func(string) string { return "is silent" },
 			[]string{six(1), four(1), six(2), four(2), six(3), four(3), six(4), six(5)},
-			[]time.Duration{0, tick, 2 * tick, 3 * tick, 4 * tick, 5 * tick, 6 * tick, 7 * tick}, true,
+			[]time.Duration{0, tick, 2 * tick, 3 * tick, 4 * tick, 5 * tick, 6 * tick, 7 * tick},
+			true,
 		},
 		{
 			"all refuse", many,
@@ -318,9 +332,11 @@ func TestAddressesTakeTurns(t *testing.T) {
 			make([]time.Duration, 8), true,
 		},
 		{
-			"mapped and NAT64", []string{"::ffff:8.8.8.8", four(1), "64:ff9b::8.8.8.9"},
+			"mapped and NAT64",
+			[]string{"::ffff:8.8.8.8", four(1), "64:ff9b::8.8.8.9"},
 			func(string) string { return "refuses" },
-			[]string{"8.8.8.8", "64:ff9b::808:809", four(1)}, make([]time.Duration, 3), true,
+			[]string{"8.8.8.8", "64:ff9b::808:809", four(1)},
+			make([]time.Duration, 3), true,
 		},
 	} {
 		for name, call := range map[string]func(*testing.T, *egress.Policy) error{
