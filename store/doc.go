@@ -24,6 +24,12 @@
 // Only the user that created the files can read and write them (on Windows, the directory's
 // access list decides). [FileOptions.AllowShared] allows more.
 //
+// A volume of Kubernetes is often a directory of root that everybody or a group can write to, so
+// OpenFile refuses it. Let an init container that runs as your service's user make a directory
+// inside it, with mkdir -p -m 700, and put the file there. If the pod has an fsGroup, also set
+// fsGroupChangePolicy to OnRootMismatch. Otherwise Kubernetes lets the group write to everything
+// on the volume at each start.
+//
 // # Durability
 //
 // When Apply returns nil, the change survives a crash of the process or the machine, and

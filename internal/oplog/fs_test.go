@@ -107,6 +107,29 @@ func TestFilesOfOtherUsersAreRefused(t *testing.T) {
 	}
 }
 
+// TestVolume: who may not change the mode of a directory can still do what the error says.
+func TestVolume(t *testing.T) {
+	skipWithoutModes(t)
+	for _, mode := range []os.FileMode{0o777, 0o775 | os.ModeSetgid} {
+		volume := t.TempDir()
+		if err := os.Chmod(volume, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openDir(t, volume, false); err == nil || !strings.HasSuffix(err.Error(), "use a directory of your own inside it, made with mkdir -m 700") {
+			t.Errorf("%v: %v", mode, err)
+		}
+		own := filepath.Join(volume, "own")
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := openDir(t, own, false)
+		if err != nil {
+			t.Fatalf("%v: %v", mode, err)
+		}
+		l.Close()
+	}
+}
+
 func TestDirectories(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)

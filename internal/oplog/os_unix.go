@@ -21,7 +21,7 @@ func checkDir(path string, info fs.FileInfo) error {
 	if mode&0o002 == 0 {
 		writers = "writable by its group"
 	}
-	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w", path, mode.Perm(), writers)
+	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w, or if it isn't yours, as on a volume of Kubernetes, use a directory of your own inside it, made with mkdir -m 700", path, mode.Perm(), writers)
 }
 
 // checkPrivate returns an error if another user owns the file or can access it.
@@ -30,7 +30,7 @@ func checkPrivate(info fs.FileInfo) error {
 		return fmt.Errorf("%s has mode %04o, accessible to other users; use chmod 600", info.Name(), mode)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user", info.Name())
+		return fmt.Errorf("%s belongs to another user; use chown, or start the process as that user", info.Name())
 	}
 	return nil
 }
