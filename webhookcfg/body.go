@@ -17,8 +17,9 @@ const (
 	ruleUTF8      = "The body must be valid UTF-8 without a byte order mark"
 	ruleSurrogate = "A string in the body has an unpaired surrogate"
 	ruleRepeated  = "A key of the body is repeated"
-	ruleString    = "Every value in the body must be a string; null is not one"
-	ruleURLNeeded = "The key webhook_url is required"
+	ruleString    = "Every value in the body must be a string; null is not one" + ruleToUnset
+	ruleURLNeeded = "The key webhook_url is required" + ruleToUnset
+	ruleToUnset   = "; to unset a webhook, use DELETE"
 	ruleArrival   = "The body did not arrive whole and in time"
 	ruleMedia     = "The body must be application/json in UTF-8 without a content coding"
 )

@@ -331,3 +331,40 @@ func TestRecordIsPrintable(t *testing.T) {
 		}
 	}
 }
+
+// TestUnservedReads: a GET that the host could have switched on gets a plain 405, and the log says
+// how to switch it on. Other requests without a route aren't logged.
+func TestUnservedReads(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, path string
+		reads              bool
+		store              webhookcfg.Store
+		want               string
+	}{
+		{"read", "GET", configure + "/e1", false, newRecorder(), "to serve GET, set Options.Reads"},
+		{"list", "GET", variant, false, newRecorder(), "to serve GET, set Options.Reads"},
+		{"list of a store without lists", "GET", configure, true, struct{ webhookcfg.Store }{newRecorder()}, "to serve lists, the store has to be a Lister"},
+		{"slash", "GET", configure + "/", false, newRecorder(), ""},
+		{"other method", "PUT", configure, false, newRecorder(), ""},
+		{"other path", "GET", "/nowhere", false, newRecorder(), ""},
+	} {
+		var records bytes.Buffer
+		o := options()
+		o.Reads, o.Logger = tt.reads, slog.New(slog.NewJSONHandler(&records, nil))
+		o.OnEvent = func(context.Context, webhookcfg.Event) { t.Errorf("%s: OnEvent was called", tt.name) }
+		w := httptest.NewRecorder()
+		newHandler(t, tt.store, o).ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
+		var record struct {
+			Status int
+			Error  string
+		}
+		if records.Len() > 0 {
+			if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if record.Error != tt.want || tt.want != "" && (record.Status != 405 || w.Code != 405) || strings.Contains(w.Body.String(), "Options") {
+			t.Errorf("%s: got %d %s and the record %s", tt.name, w.Code, w.Body, &records)
+		}
+	}
+}

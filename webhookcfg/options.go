@@ -50,7 +50,7 @@ type Options struct {
 
 	// Reads serves GET, so clients can read the webhook in effect for one entity. If the
 	// store is a [Lister], they can also list their overrides page by page. By default, GET
-	// gets 405.
+	// gets 405, and Logger a record that names this option.
 	Reads bool
 
 	// DeliveryStatus adds "delivery" to the read of one entity, so clients can see whether
@@ -134,7 +134,8 @@ type Options struct {
 	Logger *slog.Logger
 
 	// OmitPresentedID leaves [Event.PresentedID] empty. You should set it if your users could
-	// type a secret into the field for the id. It doesn't change errors of your verifier that
+	// type a secret into the field for the id. What's left to find out who was refused is
+	// [Event.Source], so ask the client for its address. It doesn't change errors of your verifier that
 	// quote the id.
 	OmitPresentedID bool
 

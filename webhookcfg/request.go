@@ -2,7 +2,9 @@ package webhookcfg
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"time"
 )
 
 // request is the state of one request. If no route matches, the request never reaches an
@@ -21,6 +23,7 @@ func (q *request) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.w, q.r = w, r
 	if q.unmatched != nil {
 		q.respond(q.unmatched)
+		q.logUnserved(r.Context())
 		return
 	}
 	ctx, cancel := context.WithDeadline(q.r.Context(), q.start.Add(q.h.options.Timeout))
@@ -31,6 +34,17 @@ func (q *request) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q.respond(e)
 	q.report(ctx)
+}
+
+// logUnserved tells the host about requests that its options, or its store, could have served.
+func (q *request) logUnserved(ctx context.Context) {
+	if q.unmatched.cause == nil {
+		return
+	}
+	defer q.recoverReport(ctx)
+	q.recordOutcome(q.unmatched)
+	q.event.Operation, q.event.Duration, q.event.Source = opRead, time.Since(q.start), q.source(ctx)
+	q.h.options.Logger.LogAttrs(ctx, slog.LevelInfo, "webhook configuration request", q.event.attrs()...)
 }
 
 // perform authenticates the client and performs the operation.
@@ -52,7 +66,11 @@ func (q *request) perform(ctx context.Context) *apiError {
 		return e
 	}
 	q.result = success
-	return q.change(ctx, scope)
+	e = q.change(ctx, scope)
+	if e != nil && e.code == codeInvalidWebhookURL && q.url.IsZero() {
+		e.description += ruleToUnset
+	}
+	return e
 }
 
 // authenticate signs the client in.

@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -27,6 +28,8 @@ type resource struct {
 	root     string // the escaped path, without a trailing slash
 	idKey    string
 	actions  []action
+	// unserved has the reason why a form isn't served to GET, if the host can change that.
+	unserved map[form]error
 }
 
 // action is the operation of a method, at one form of a resource's path.
@@ -86,14 +89,23 @@ func newResource(o *Options, path, idKey string, lists bool) resource {
 	for _, f := range []form{formExact, formSlash, formEntity} {
 		rs.add(http.MethodDelete, f, opUnset)
 	}
-	if o.Reads {
-		rs.add(http.MethodGet, formEntity, opRead)
+	if !o.Reads {
+		rs.unserved = map[form]error{formEntity: errReadsOff, formExact: errReadsOff}
+		return rs
 	}
-	if o.Reads && lists {
-		rs.add(http.MethodGet, formExact, opList)
+	rs.add(http.MethodGet, formEntity, opRead)
+	if !lists {
+		rs.unserved = map[form]error{formExact: errNoLister}
+		return rs
 	}
+	rs.add(http.MethodGet, formExact, opList)
 	return rs
 }
+
+var (
+	errReadsOff = errors.New("to serve GET, set Options.Reads")
+	errNoLister = errors.New("to serve lists, the store has to be a Lister")
+)
 
 func (rs *resource) add(method string, f form, operation string) {
 	path := rs.root
@@ -131,20 +143,28 @@ func (rt routes) match(method, escaped string) (match, *apiError) {
 				return match{rs, a, escaped, segment}, nil
 			}
 		}
-		return match{}, methodNotAllowed(rs.actions, f)
+		return match{}, rs.methodNotAllowed(method, f)
 	}
 	return match{}, &apiError{code: codeNotFound, description: "There is nothing at this path"}
 }
 
-func methodNotAllowed(actions []action, f form) *apiError {
+func (rs *resource) methodNotAllowed(method string, f form) *apiError {
+	e := &apiError{code: codeMethodNotAllowed, description: "The method is not allowed at this path"}
+	switch {
+	case method == http.MethodGet:
+		e.cause = rs.unserved[f]
+	case method == http.MethodPost && f == formEntity:
+		e.description += "; a POST has the id in its body, as " + rs.idKey
+	}
 	var allowed []string
-	for _, a := range actions {
+	for _, a := range rs.actions {
 		if a.form == f {
 			allowed = append(allowed, a.method)
 		}
 	}
 	slices.Sort(allowed)
-	return &apiError{code: codeMethodNotAllowed, description: "The method is not allowed at this path", allow: strings.Join(allowed, ", ")}
+	e.allow = strings.Join(allowed, ", ")
+	return e
 }
 
 // owns reports whether the handler serves the path, or would serve it after a mux cleaned it.

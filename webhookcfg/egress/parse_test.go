@@ -500,3 +500,15 @@ func TestStoredURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestInternationalName: the error for a name in other letters says how to write it, and that works.
+func TestInternationalName(t *testing.T) {
+	var policy egress.Policy
+	err := policy.Check("https://b\u00fccher.example/in")
+	if !errors.Is(err, egress.ErrInvalidByte) || !strings.Contains(err.Error(), "punycode, such as xn--bcher-kva.example") {
+		t.Errorf("got %v", err)
+	}
+	if err := policy.Check("https://xn--bcher-kva.example/in"); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,7 +21,7 @@ const (
 // The other rules about the text of a URL, its host and port, and addresses.
 const (
 	errInvalidLength PolicyError = "the URL must have 1 to 2048 bytes"
-	errInvalidByte   PolicyError = "the URL must consist of printable ASCII characters without spaces"
+	errInvalidByte   PolicyError = "the URL must consist of printable ASCII characters without spaces; a host name with other letters is given in punycode, such as xn--bcher-kva.example"
 	errSpace         PolicyError = "the URL must not contain a space"
 	// Parsers disagree about backslashes.
 	errBackslash PolicyError = "the URL must not contain a backslash"
