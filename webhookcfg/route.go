@@ -29,7 +29,7 @@ type resource struct {
 	idKey    string
 	actions  []action
 	// unserved has the reason why a form isn't served to GET, if the host can change that.
-	unserved map[form]error
+	unserved [formOther]error
 }
 
 // action is the operation of a method, at one form of a resource's path.
@@ -90,12 +90,12 @@ func newResource(o *Options, path, idKey string, lists bool) resource {
 		rs.add(http.MethodDelete, f, opUnset)
 	}
 	if !o.Reads {
-		rs.unserved = map[form]error{formEntity: errReadsOff, formExact: errReadsOff}
+		rs.unserved[formEntity], rs.unserved[formExact] = errReadsOff, errReadsOff
 		return rs
 	}
 	rs.add(http.MethodGet, formEntity, opRead)
 	if !lists {
-		rs.unserved = map[form]error{formExact: errNoLister}
+		rs.unserved[formExact] = errNoLister
 		return rs
 	}
 	rs.add(http.MethodGet, formExact, opList)
