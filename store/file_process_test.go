@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/store"
@@ -75,7 +76,7 @@ func checkLocked(t *testing.T, path string) {
 	if err == nil {
 		_ = file.Close()
 	}
-	if !errors.Is(err, store.ErrLocked) {
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "stop the process that has it open") {
 		t.Errorf("a second process opened the file: %v", err)
 	}
 }

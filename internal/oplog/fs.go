@@ -174,7 +174,7 @@ func (d *Dir) claim(name string, file osFile) error {
 		}
 	}
 	if err := lockFile(file.File); errors.Is(err, ErrLocked) {
-		return fmt.Errorf("%w: %s", err, name)
+		return fmt.Errorf("%w: %s: close it first, or stop the process that has it open; several processes need a database or etcd instead", err, name)
 	} else if err != nil {
 		return err
 	}
