@@ -15,9 +15,17 @@ func auditFlags(s *session, flags *flag.FlagSet) {
 
 func audit(ctx context.Context, s *session) (code int, err error) {
 	err = s.useFirst(ctx, func(st *opened) error {
-		violations := admin.AuditAll(ctx, st, &s.policy)
+		client := ""
 		if len(s.args) > 1 {
-			violations = admin.Audit(ctx, st, s.args[1], &s.policy)
+			client = s.args[1]
+		}
+		if n, err := s.namePlain(ctx, client, st); n > 0 || err != nil {
+			code = found
+			return err
+		}
+		violations := admin.AuditAll(ctx, st, &s.policy)
+		if client != "" {
+			violations = admin.Audit(ctx, st, client, &s.policy)
 		}
 		for v, err := range violations {
 			if err == nil && sealed.IsEnvelope(v.Webhook.URL) {

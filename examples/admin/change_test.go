@@ -127,6 +127,6 @@ func TestHealth(t *testing.T) {
 	if err := os.WriteFile(f.path("empty.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.run(t.Context(), failure, "", "Migrate", "health", f.inSQLite("empty"))
+	f.run(t.Context(), failure, "", "create the tables with admin copy -migrate", "health", f.inSQLite("empty"))
 	f.run(t.Context(), failure, "", "give -migrate", "copy", f.at("webhooks"), f.inSQLite("empty"))
 }

@@ -41,7 +41,7 @@ func copyFlags(s *session, flags *flag.FlagSet) {
 // usePair calls do with the stores of both arguments.
 func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *opened) error) error {
 	return s.useFirst(ctx, func(from *opened) error {
-		return s.use(ctx, s.args[1], s.toPrefix, o, func(to *opened) error { return do(from, to) })
+		return s.use(ctx, s.args[1], s.toPrefix, o, false, func(to *opened) error { return do(from, to) })
 	})
 }
 
@@ -50,7 +50,7 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 	o.migrate, o.bulk = s.migrate, true
 	err = s.useFirst(ctx, func(from *opened) error {
 		isOpen := false
-		err := s.use(ctx, s.args[1], s.toPrefix, o, func(to *opened) (err error) {
+		err := s.use(ctx, s.args[1], s.toPrefix, o, false, func(to *opened) (err error) {
 			isOpen = true
 			code, err = s.copy(ctx, to, from)
 			return err
@@ -65,6 +65,9 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 
 // copy makes to equal to from, and prints a report. It returns the exit code.
 func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
+	if n, err := s.namePlain(ctx, "", from, to); n > 0 || err != nil {
+		return found, err
+	}
 	if s.replace {
 		if err := s.checkReplace(ctx, to, from); err != nil {
 			return 0, err
@@ -85,6 +88,10 @@ func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 
 func verify(ctx context.Context, s *session) (code int, err error) {
 	err = s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
+		if n, err := s.namePlain(ctx, "", from, to); n > 0 || err != nil {
+			code = found
+			return err
+		}
 		r, err := admin.Verify(ctx, to, from, &admin.CopyOptions{Workers: connections, Progress: s.progress(compared)})
 		code = codeOf(r)
 		return errors.Join(err, s.report(compared(r), "different", r))

@@ -10,6 +10,7 @@ import (
 	running "example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/admin"
+	"example.com/go-webhookcfg/store/sealed"
 )
 
 // fileRecord is a report on a file in JSON.
@@ -34,6 +35,8 @@ func check(ctx context.Context, s *session) (code int, err error) {
 	}
 	err = s.useFirst(ctx, func(st *opened) error {
 		var r checkRecord
+		var encrypted bool
+		var plain []string // webhooks whose URLs aren't encrypted
 		if st.settings != nil {
 			if r.Warnings, err = st.settings(ctx); err != nil {
 				return err
@@ -42,17 +45,30 @@ func check(ctx context.Context, s *session) (code int, err error) {
 		if _, err := s.queue(ctx, st); err != nil { // if there is one, it has all its tables
 			return err
 		}
+		if n, err := s.namePlain(ctx, "", st); n > 0 || err != nil {
+			code = found
+			return err
+		}
 		for client, err := range admin.Clients(ctx, st) {
 			if err != nil {
 				return err
 			}
 			r.Clients++
-			for _, err := range admin.Webhooks(ctx, st, client) {
+			for e, err := range admin.Webhooks(ctx, st, client) {
 				if err != nil {
 					return err
 				}
 				r.Webhooks++
+				switch {
+				case sealed.IsEnvelope(e.Webhook.URL):
+					encrypted = true
+				case !e.Webhook.URL.IsZero() && len(plain) < maxPlain:
+					plain = append(plain, fmt.Sprintf("%s: %v isn't encrypted, and others are: have it set again", printable(client), s.record(client, e.Scope.Entity(), e.Webhook)))
+				}
 			}
+		}
+		if encrypted {
+			r.Warnings = append(r.Warnings, plain...)
 		}
 		if len(r.Warnings) > 0 {
 			code = found

@@ -164,7 +164,7 @@ func TestCheckAndSalvage(t *testing.T) {
 	f.run(t.Context(), success, "is intact: 4 changes", "", "check", f.at("webhooks"))
 	f.run(t.Context(), success, "4 intact changes", "", "salvage", f.at("webhooks"), f.at("whole"))
 	f.damage()
-	f.run(t.Context(), found, "", "store.SalvageFile", "check", f.at("webhooks"))
+	f.run(t.Context(), found, "", "copy the intact changes to a new file with admin salvage", "check", f.at("webhooks"))
 	f.run(t.Context(), found, "\tline 4, byte", "", "salvage", f.at("webhooks"), f.at("fresh"))
 	if got := f.clients("fresh") + " " + f.clients("whole"); got != "acd abcd" {
 		t.Errorf("salvaged are the clients %q", got)
@@ -236,7 +236,7 @@ func TestOpenStoreIsRefused(t *testing.T) {
 		{"backup", f.at("webhooks"), f.at("copy")},
 		{"salvage", f.at("webhooks"), f.at("copy")},
 	} {
-		f.run(t.Context(), failure, "", "have it call File.Backup", args...)
+		f.run(t.Context(), failure, "", "work with a copy by admin backup", args...)
 		if args[0] == "backup" {
 			f.run(t.Context(), failure, "", "no program listens", args...)
 		}

@@ -81,6 +81,7 @@ type session struct {
 	queuePrefix        string
 	keyFile            string
 	json, urls, shared bool
+	allowPlain         bool
 	migrate, replace   bool
 	all, unprobed      bool
 	actor              string
@@ -112,6 +113,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users can change or read")
 	flags.StringVar(&s.prefix, "prefix", "", "the `prefix` of tables or keys, if it isn't the default")
 	flags.StringVar(&s.keyFile, "sealed-keys", "", "the `FILE` with the keys, if the service encrypts URLs (see README.md)")
+	flags.BoolVar(&s.allowPlain, "allow-plain", false, "with -sealed-keys, also accept URLs of the first STORE that aren't encrypted: for the first time that you encrypt")
 	if c.flags != nil {
 		c.flags(s, flags)
 	}
@@ -136,13 +138,21 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case err == nil:
 		return code
 	case errors.Is(err, store.ErrLocked):
-		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work with the copy (examples/server does that when admin backup asks it)", err)
+		err = fmt.Errorf("%w; stop the service first, or work with a copy by admin backup, if the service listens for that as examples/server does", err)
 	case errors.Is(err, store.ErrDamaged):
 		code = found
 	}
-	fmt.Fprintln(s.stderr, "admin:", strings.TrimPrefix(err.Error(), "admin: "))
+	fmt.Fprintln(s.stderr, "admin:", remedies.Replace(strings.TrimPrefix(err.Error(), "admin: ")))
 	return max(code, failure)
 }
+
+// remedies has what this program has for functions and options that errors of the library name.
+var remedies = strings.NewReplacer(
+	"store.SalvageFile", "admin salvage",
+	"call Migrate", "check the address and -prefix, or create the tables with admin copy -migrate",
+	"another Options.Prefix", "another -prefix",
+	"see Options.AllowPlain", "give -allow-plain",
+)
 
 // takes reports whether the command accepts n arguments. Arguments in brackets are optional.
 func (c command) takes(n int) bool {
@@ -160,7 +170,8 @@ func (s *session) openOptions() openOptions {
 }
 
 // use opens the store at an address, calls do with it, and closes it.
-func (s *session) use(ctx context.Context, text, prefix string, o openOptions, do func(*opened) error) (err error) {
+// If the URLs are encrypted, it decrypts them, and allowPlain accepts others.
+func (s *session) use(ctx context.Context, text, prefix string, o openOptions, allowPlain bool, do func(*opened) error) (err error) {
 	at, err := parseAddress(text, prefix)
 	if err != nil {
 		return err
@@ -171,7 +182,7 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, d
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
 	if s.keyFile != "" {
-		if err := st.unseal(s.keyFile, s.shared); err != nil {
+		if err := st.unseal(s.keyFile, s.shared, allowPlain); err != nil {
 			return err
 		}
 	}
@@ -183,5 +194,5 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, d
 
 // useFirst calls do with the store of the first argument.
 func (s *session) useFirst(ctx context.Context, do func(*opened) error) error {
-	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), do)
+	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), s.allowPlain, do)
 }

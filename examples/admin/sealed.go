@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"example.com/go-webhookcfg/examples/internal/textfile"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -52,17 +53,62 @@ func readKeys(path string, shared bool) (sealed.Keys, error) {
 }
 
 // unseal makes a store decrypt and encrypt URLs with the keys in a file.
-func (st *opened) unseal(path string, shared bool) error {
+func (st *opened) unseal(path string, shared, allowPlain bool) error {
 	keys, err := readKeys(path, shared)
 	if err != nil {
 		return err
 	}
-	wrapped, err := sealed.New(st.operable, keys, &sealed.Options{AllowPlain: true})
+	wrapped, err := sealed.New(st.operable, keys, &sealed.Options{AllowPlain: allowPlain})
 	if err != nil {
 		return err
 	}
+	if !allowPlain {
+		st.sealed = st.patient
+	}
 	st.operable = wrapped.(operable) // as the store itself is
 	return nil
+}
+
+// maxPlain is how many URLs namePlain names.
+const maxPlain = 100
+
+// namePlain names the URLs that aren't encrypted in stores where all have to be, and returns how
+// many there are. With a client, it only looks at that one's.
+func (s *session) namePlain(ctx context.Context, client string, stores ...*opened) (n int, err error) {
+	for _, st := range stores {
+		if st.sealed == nil {
+			continue
+		}
+		clients := admin.Clients(ctx, st.sealed)
+		if client != "" {
+			clients = func(yield func(string, error) bool) { yield(client, nil) }
+		}
+		for client, err := range clients {
+			if err != nil {
+				return n, err
+			}
+			for e, err := range admin.Webhooks(ctx, st.sealed, client) {
+				if err != nil {
+					return n, err
+				}
+				if e.Webhook.URL.IsZero() || sealed.IsEnvelope(e.Webhook.URL) {
+					continue
+				}
+				if n++; n > maxPlain {
+					continue
+				}
+				r := s.record(client, e.Scope.Entity(), e.Webhook)
+				r.Rule = "the URL isn't encrypted"
+				if err := s.print(r, "%s: %s, %v", st.name, printable(client), r); err != nil {
+					return n, err
+				}
+			}
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(s.stderr, "admin: %d URLs aren't encrypted, so they were stored without the keys, perhaps by somebody who has none: have the clients set them again. If the service encrypts only from now on, give -allow-plain.\n", n)
+	}
+	return n, nil
 }
 
 // checkSet refuses to set a readable URL in a store with encrypted ones.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/base64"
 	"os"
 	"runtime"
@@ -33,7 +34,7 @@ func (f fixture) sealed() map[string]string {
 	f.Helper()
 	all := map[string]string{"file": f.at("sealed"), "sqlite": f.inSQLite("sealed")}
 	for _, at := range all {
-		f.run(f.Context(), success, "4 clients with 4 webhooks, 4 changes", "", "copy", "-migrate", "-sealed-keys", f.keys("old"), f.at("webhooks"), at)
+		f.run(f.Context(), success, "4 clients with 4 webhooks, 4 changes", "", "copy", "-migrate", "-allow-plain", "-sealed-keys", f.keys("old"), f.at("webhooks"), at)
 	}
 	return all
 }
@@ -52,7 +53,7 @@ func TestSealedWithKeys(t *testing.T) {
 			}
 			f.run(t.Context(), success, "", "", "audit", "-sealed-keys", old, at)
 			f.run(t.Context(), found, "a, default: https://example.com", "", "audit", "-ports", "8443", "-sealed-keys", old, at, "a")
-			f.run(t.Context(), success, "different: 0", "", "verify", "-sealed-keys", old, f.at("webhooks"), at)
+			f.run(t.Context(), success, "different: 0", "", "verify", "-allow-plain", "-sealed-keys", old, f.at("webhooks"), at)
 			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("new", "old"), at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: override encrypted since", "", "show", at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: override https://hooks.example.net since", "", "show", "-sealed-keys", f.keys("new"), at, "a", "e1")
@@ -104,6 +105,43 @@ func TestRotateKeys(t *testing.T) {
 	if strings.Contains(f.read("rotated"), "sealed.1.old.") {
 		t.Error("the old key is still in use")
 	}
+}
+
+// TestPlainURL: a URL that somebody without the keys put into a store with encrypted ones is named,
+// and doesn't become an encrypted one, unless -allow-plain is given.
+func TestPlainURL(t *testing.T) {
+	f := newFixture(t)
+	at := f.inSQLite("sealed")
+	f.run(t.Context(), success, "4 webhooks", "", "copy", "-migrate", "-allow-plain", "-sealed-keys", f.keys("old"), f.at("webhooks"), at)
+	db, err := sql.Open("sqlite", f.path("sealed.db"))
+	if err == nil {
+		_, err = db.Exec("UPDATE wh_client SET url = CAST('https://attacker.example/steal' AS BLOB) WHERE id = CAST('b' AS BLOB)")
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, to := f.keys("new", "old"), f.at("rotated")
+	const named = "sealed.db: b, default: https://attacker.example since"
+	for _, args := range [][]string{
+		{"audit", "-sealed-keys", both, at},
+		{"audit", "-sealed-keys", both, at, "b"},
+		{"check", "-sealed-keys", both, at},
+		{"copy", "-migrate", "-sealed-keys", both, at, to},
+		{"verify", "-sealed-keys", both, at, to},
+		{"verify", "-allow-plain", "-sealed-keys", both, to, at},
+	} {
+		f.run(t.Context(), found, named, "1 URLs aren't encrypted", args...)
+	}
+	f.run(t.Context(), success, "", "", "audit", "-sealed-keys", both, at, "a")
+	f.run(t.Context(), found, "b: default: https://attacker.example", "", "check", at)
+	f.run(t.Context(), failure, "", "give -allow-plain", "list", "-sealed-keys", both, at, "b")
+	if out := f.output("clients", to); out != "" {
+		t.Errorf("the copy has %s", out)
+	}
+	f.run(t.Context(), success, "4 webhooks", "", "copy", "-allow-plain", "-sealed-keys", both, at, to)
 }
 
 // TestKeyFile: a file that isn't one of keys is refused, and nothing of it is shown.

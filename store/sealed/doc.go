@@ -33,7 +33,8 @@
 //
 // Set [Options.AllowPlain]. URLs that aren't encrypted yet can then be read, and they're
 // encrypted when the client sets them next. To encrypt them all at once, copy the store with
-// [example.com/go-webhookcfg/store/admin.Copy] into a sealed one, and use that.
+// [example.com/go-webhookcfg/store/admin.Copy] into a sealed one, and use that without AllowPlain.
+// The tool in examples/admin reads such URLs only with -allow-plain.
 //
 // # Rotate keys
 //
