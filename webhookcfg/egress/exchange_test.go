@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,38 @@ func TestStrayBytes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStrayBytesBeforeNextRequest: a request that takes a connection before net/http has looked at what
+// came behind the last response isn't sent over it.
+func TestStrayBytesBeforeNextRequest(t *testing.T) {
+	discardLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		var received atomic.Int32
+		client := newClient(t, inMemory(t, newAuthority(t), func(conn net.Conn) {
+			reader := bufio.NewReader(conn)
+			for {
+				if _, err := http.ReadRequest(reader); err != nil {
+					return
+				}
+				received.Add(1)
+				_, _ = io.WriteString(conn, noContent+"null\r\n")
+			}
+		}))
+		send := func(ctx context.Context) error { return post(ctx, client, "http://"+receiverName+"/", nil, readAll) }
+		next := make(chan error, 1)
+		first := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(error) {
+			go func() { next <- send(t.Context()) }()
+			synctest.Wait() // until the next request is sent, or waits
+		}})
+		if err := send(first); err != nil {
+			t.Error(err)
+		}
+		if err := <-next; err != nil || received.Load() != 2 {
+			t.Errorf("the next request failed: %v; %d were received", err, received.Load())
+		}
+		client.CloseIdleConnections()
+	})
 }
 
 // discardLog hides what net/http logs of stray bytes.
