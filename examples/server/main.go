@@ -68,7 +68,12 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
-	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, the program creates a client")
+	flags.Func("credentials", "credential `file`; without it, the program creates a client", func(text string) error {
+		if cfg.credentials = text; text == "" {
+			return errors.New("it's empty, perhaps because a variable isn't set")
+		}
+		return nil
+	})
 	flags.BoolVar(&cfg.dev, "dev", false, "for development: allow http, loopback addresses, and URLs that can't be reached")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -206,7 +211,7 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 		return store.NewMemory(), nil
 	}
 	path, ok := strings.CutPrefix(cfg.store, "file:")
-	if !ok {
+	if !ok || path == "" {
 		return nil, fmt.Errorf("-store %q: want memory or file:PATH", cfg.store)
 	}
 	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger})

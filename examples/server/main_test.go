@@ -211,6 +211,8 @@ func TestFlags(t *testing.T) {
 		{"-store", "cloud"},
 		{"-credentials", filepath.Join(dir, "none")},
 		{"-credentials", empty},
+		{"-credentials", ""},
+		{"-store", "file:"},
 		{"-listen", "127.0.0.1:-1"},
 		{"-unknown"},
 		{"rest"},
