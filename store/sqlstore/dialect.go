@@ -70,6 +70,9 @@ func MySQL() Dialect { return Dialect{&mySQL} }
 //		?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
 //		&_pragma=secure_delete(ON)
 //
+// That's a URI: write a # in the path as %23, a ? as %3F and a % as %25, or SQLite opens another
+// file, without these settings. [net/url.URL] writes it for you.
+//
 // With mattn/go-sqlite3 (the tests with it set _synchronous=OFF, since nothing crashes there):
 //
 //	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL, _secure_delete=on
