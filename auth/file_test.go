@@ -356,13 +356,13 @@ func TestFileInvisible(t *testing.T) {
 		utf16("# clients\n" + file):                          ":2: file is in UTF-16, or no text: save",
 		strings.ReplaceAll(file, "\n", "\r"):                 ":1: line has a carriage return (U+000D): save",
 		"# clients\r" + strings.ReplaceAll(file, "\n", "\r"): ":1: line has a carriage return (U+000D): save",
-		" " + file:                                           ":1: line starts with a blank, or has one after begin or end: remove",
-		"begin\n\t" + good + "\nend\n":                       ":2: line starts with a blank, or has one after begin or end: remove",
-		"begin \n" + good + "\nend\n":                        ":1: line starts with a blank, or has one after begin or end: remove",
-		"begin\n" + good + "\nend\t\n":                       ":3: line starts with a blank, or has one after begin or end: remove",
-		"begin\ngo\u200bod" + good + "\nend\n":               ":2: line has the invisible character U+200B: remove",
-		"begin\n" + good + "\u00a0name=a\nend\n":             ":2: line has the invisible character U+00A0: remove",
-		"begin\n" + good + "\n" + good + "\n\u2060end\n":     ":4: line has the invisible character U+2060: remove",
+		" " + file:                                       ":1: line starts with a blank, or has one after begin or end: remove",
+		"begin\n\t" + good + "\nend\n":                   ":2: line starts with a blank, or has one after begin or end: remove",
+		"begin \n" + good + "\nend\n":                    ":1: line starts with a blank, or has one after begin or end: remove",
+		"begin\n" + good + "\nend\t\n":                   ":3: line starts with a blank, or has one after begin or end: remove",
+		"begin\ngo\u200bod" + good + "\nend\n":           ":2: line has the invisible character U+200B: remove",
+		"begin\n" + good + "\u00a0name=a\nend\n":         ":2: line has the invisible character U+00A0: remove",
+		"begin\n" + good + "\n" + good + "\n\u2060end\n": ":4: line has the invisible character U+2060: remove",
 	} {
 		path := filepath.Join(t.TempDir(), "credentials")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
