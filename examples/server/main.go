@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	at := listener.Addr()
 	text := fmt.Sprintf("%v\n%s# page for people: http://%v%s\n", at, usage(at), at, portalPath)
 	if cfg.dev {
-		text += fmt.Sprintf("# a URL that responds 404, to test and see what clients see: http://%v/in\n", at)
+		text += fmt.Sprintf("# a URL that responds 410, to set, test and see deliveries stop: http://%v%s\n", at, gonePath)
 	}
 	fmt.Fprint(stdout, text)
 	return serve(ctx, listener, p, logger)
@@ -154,11 +154,17 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	}
 	mux := http.NewServeMux()
 	mux.Handle(portalPath, pages)
+	if cfg.dev {
+		mux.HandleFunc(gonePath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	}
 	mux.Handle("/", h)
 	return withSource(h.Before(mux)), usage, nil
 }
 
-const portalPath = "/portal/"
+const (
+	portalPath = "/portal/"
+	gonePath   = "/gone" // of a receiver, in development
+)
 
 // openPages opens the pages for people, and what sends their tests.
 func openPages(h *webhookcfg.Handler, configurations webhookcfg.Store, o *deliver.Options, opened *closers) (http.Handler, error) {

@@ -133,12 +133,12 @@ func TestPortal(t *testing.T) {
 	}
 }
 
-// TestTestFails: as the README says, a client signs in, sets the URL that the program prints, sends
-// a test, and reads that deliveries fail, why, and what to do.
-func TestTestFails(t *testing.T) {
+// TestTestStops: as the README says, a client signs in, sets the URL that the program prints, sends
+// a test, and reads that deliveries stopped, why, and what to do.
+func TestTestStops(t *testing.T) {
 	s := start(t, "-dev")
 	var printed strings.Builder
-	for !strings.Contains(printed.String(), "/in\n") {
+	for !strings.Contains(printed.String(), gonePath+"\n") {
 		line, err := s.output.ReadString('\n')
 		if err != nil {
 			t.Fatalf("no URL in %s: %v", &printed, err)
@@ -148,7 +148,7 @@ func TestTestFails(t *testing.T) {
 	_, rest, _ := strings.Cut(printed.String(), "CLIENT=")
 	rest, _, _ = strings.Cut(rest, " ")
 	id, secret, _ := strings.Cut(rest, ":")
-	_, target, _ := strings.Cut(strings.TrimSpace(printed.String()), "what clients see: ")
+	_, target, _ := strings.Cut(strings.TrimSpace(printed.String()), "see deliveries stop: ")
 
 	cookies := make(map[string]*http.Cookie)
 	do := func(method, page string, fields ...string) string {
@@ -186,12 +186,14 @@ func TestTestFails(t *testing.T) {
 		t.Errorf("before the test: %s", page)
 	}
 	do(http.MethodPost, "test", "client", id, "id", "e1")
-	for _, page := range []string{do(http.MethodGet, "entity&id=e1"), do(http.MethodGet, "overview")} {
-		for _, want := range []string{"Failing", "Your server responded with an error."} {
-			if !strings.Contains(page, want) {
-				t.Errorf("after the test: no %s in %s", want, page)
-			}
+	page := do(http.MethodGet, "entity&id=e1")
+	for _, want := range []string{"Stopped", "Your server responded that the webhook is gone (410).", "Repair your server, then send a test."} {
+		if !strings.Contains(page, want) {
+			t.Errorf("after the test: no %s in %s", want, page)
 		}
+	}
+	if page := do(http.MethodGet, "overview"); !strings.Contains(page, "Stopped") {
+		t.Errorf("after the test, the list has no Stopped: %s", page)
 	}
 	if err := s.stop(); err != nil {
 		t.Errorf("ended with %v", err)
