@@ -7,37 +7,45 @@
 //
 // Start here:
 //
-//   - webhookcfg: the HTTP handler, the vocabulary and the interfaces.
-//   - store: stores in memory and in a file.
-//   - auth: verifiers, which check how clients sign in, and the middleware that finds their
-//     addresses behind proxies.
+//   - [example.com/go-webhookcfg/webhookcfg]: the HTTP handler, the vocabulary and the
+//     interfaces.
+//   - [example.com/go-webhookcfg/store]: stores in memory and in a file.
+//   - [example.com/go-webhookcfg/auth]: verifiers, which check how clients sign in, and the
+//     middleware that finds their addresses behind proxies.
 //   - examples: whole programs, each with a test.
 //
 // To keep webhooks in your database:
 //
-//   - store/sqlstore: PostgreSQL, MySQL, MariaDB and SQLite. You bring the driver.
-//   - store/etcdstore: etcd. It's a module of its own.
-//   - store/sealed: encrypts the URLs in any of them.
+//   - [example.com/go-webhookcfg/store/sqlstore]: PostgreSQL, MySQL, MariaDB and SQLite. You
+//     bring the driver.
+//   - [example.com/go-webhookcfg/store/etcdstore]: etcd. It's a module of its own.
+//   - [example.com/go-webhookcfg/store/sealed]: encrypts the URLs in any of them.
 //
 // To send notifications:
 //
-//   - webhookcfg/deliver: makes one attempt to deliver a notification.
-//   - webhookcfg/deliver/outbox: the queue. You enqueue in your own database transactions.
-//   - webhookcfg/egress: says which URLs and addresses you can call.
-//   - store/cache: keeps a copy of any store in the sender's memory, and bounds how stale it
-//     can be.
+//   - [example.com/go-webhookcfg/webhookcfg/deliver]: makes one attempt to deliver a
+//     notification.
+//   - [example.com/go-webhookcfg/webhookcfg/deliver/outbox]: the queue. You enqueue in your own
+//     database transactions.
+//   - [example.com/go-webhookcfg/webhookcfg/egress]: says which URLs and addresses you can call.
+//   - [example.com/go-webhookcfg/store/cache]: keeps a copy of any store in the sender's memory,
+//     and bounds how stale it can be.
 //
 // For your clients and operators:
 //
-//   - webhookcfg/portal: pages where people see and change webhooks in a browser.
-//   - webhookcfg/mounttest: checks a deployed handler from outside, through all your proxies.
-//   - store/admin: lists, copies, compares, audits and erases webhooks, in any store.
+//   - [example.com/go-webhookcfg/webhookcfg/portal]: pages where people see and change webhooks
+//     in a browser.
+//   - [example.com/go-webhookcfg/webhookcfg/mounttest]: checks a deployed handler from outside,
+//     through all your proxies.
+//   - [example.com/go-webhookcfg/store/admin]: lists, copies, compares, audits and erases
+//     webhooks, in any store.
 //
 // To test what you write yourself:
 //
-//   - store/storetest: the conformance suite for stores.
-//   - auth/authtest: the conformance suite for verifiers.
-//   - webhookcfg/deliver/delivertest: a receiver of notifications that fails as you tell it to.
+//   - [example.com/go-webhookcfg/store/storetest]: the conformance suite for stores.
+//   - [example.com/go-webhookcfg/auth/authtest]: the conformance suite for verifiers.
+//   - [example.com/go-webhookcfg/webhookcfg/deliver/delivertest]: a receiver of notifications
+//     that fails as you tell it to.
 //
 // If you change the module itself, you'll also meet these:
 //

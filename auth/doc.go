@@ -13,7 +13,8 @@
 //   - [File] reads a file that you can change while the service runs.
 //   - [Static] takes clients from code.
 //   - [Lookup] gets bcrypt or other hashes from your database.
-//   - [Func] calls a function of yours. Test it with package authtest.
+//   - [Func] calls a function of yours. Test it with package
+//     [example.com/go-webhookcfg/auth/authtest].
 //   - If your clients already sign in to your service, with a Bearer key or a session, the example
 //     of [webhookcfg.CredentialVerifier] shows how they get in with that.
 //
@@ -47,7 +48,8 @@
 // A client can have up to eight secrets, each on its own line. You can add fields after the
 // hash, in any order, separated by spaces or tabs:
 //
-//   - owner=<id> signs the client in under this Client.ID. The default is its own id.
+//   - owner=<id> signs the client in under this [webhookcfg.Client.ID]. The default is its own
+//     id.
 //   - disabled refuses the client, even with the right secret.
 //   - name=<name> appears in events and logs, so you see which secret is in use.
 //   - until=<RFC 3339 time> ends the secret: from then on it's refused, and the log says
@@ -63,7 +65,7 @@
 // [FileOptions.Poll] or [File.Reload], both secrets are valid, and the client can switch.
 //
 // Remove the old line once nothing has used it for as long as the client's rarest job takes to
-// come round. To know that, keep the last time of each SecretName in
+// come round. To know that, keep the last time of each [webhookcfg.Event.SecretName] in
 // [webhookcfg.Options.OnEvent]. Or give the old secret an end with until: the log then warns
 // with its name if somebody still sends it.
 //
@@ -85,10 +87,10 @@
 // your secrets are generated, locking clients out does more harm than the guesses, so raise
 // [ThrottleOptions.PerClient].
 //
-// If all secrets are generated, put the cache around the throttle, as above. A client that
-// signs in at least once per TTL then isn't limited by others who guess from its address. If
-// people chose the secrets and strangers share their addresses, put the throttle around the
-// cache. [NewThrottle] says why.
+// If all secrets are generated, put the cache around the throttle, as above. A client that signs
+// in at least once per [CacheOptions.TTL] then isn't limited by others who guess from its
+// address. If people chose the secrets and strangers share their addresses, put the throttle
+// around the cache. [NewThrottle] says why.
 //
 // Only a few slow hashes are computed at a time. Sources that the id has signed in from go
 // first. When the queue is full, the network with the most checks in it loses its newest one,

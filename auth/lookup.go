@@ -88,9 +88,9 @@ type Lookup struct {
 	revision polledRevision
 }
 
-// NewLookup returns a verifier for clients that you store. It tries out Hash and Compare. It
-// fails if a function is missing, if Hash fails, or if Compare refuses the new hash or
-// accepts another secret for it.
+// NewLookup returns a verifier for clients that you store. It tries out [LookupOptions.Hash] and
+// [LookupOptions.Compare]. It fails if a function is missing, if Hash fails, or if Compare
+// refuses the new hash or accepts another secret for it.
 //
 // If you set [LookupOptions.Revision], call [Lookup.Close] when you're done: it stops the
 // polling.

@@ -87,7 +87,8 @@ func (b builder) addCredential(pos int, c Credential) error {
 
 // Func makes a [webhookcfg.CredentialVerifier] of your function, for clients in an LDAP
 // directory or another service, for example. The function must satisfy the contract of that
-// interface: test it with package authtest. A nil Func panics when it's called.
+// interface: test it with package [example.com/go-webhookcfg/auth/authtest]. A nil Func panics
+// when it's called.
 type Func func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 
 // Verify calls f.

@@ -9,17 +9,19 @@
 //	defer webhooks.Close()
 //	handler, err := webhookcfg.NewHandler(webhooks, verifier, nil)
 //
-// For several processes, use package store/sqlstore or store/etcdstore. Package cache keeps a
-// sender's copy of any store, and package storetest tests a store that you write yourself.
+// For several processes, use package [example.com/go-webhookcfg/store/sqlstore] or
+// [example.com/go-webhookcfg/store/etcdstore]. Package [cache] keeps a sender's copy of any
+// store, and package [example.com/go-webhookcfg/store/storetest] tests a store that you write
+// yourself.
 //
 // # The file
 //
 // The file is an append-only log: text, with one JSON object and a checksum per line. You can
 // read it with jq or grep at any time. Never write to it.
 //
-// Next to a file NAME there's NAME.lock, and during a compaction NAME.tmp. Don't remove the
-// lock file: it keeps other processes out, and if NAME ever gets lost, it makes OpenFile
-// return an error instead of starting empty.
+// Next to a file NAME there's NAME.lock, and during a compaction NAME.tmp. Don't remove the lock
+// file: it keeps other processes out, and if NAME ever gets lost, it makes [OpenFile] return an
+// error instead of starting empty.
 //
 // Only the user that created the files can read and write them (on Windows, the directory's
 // access list decides). [FileOptions.AllowShared] allows more.
@@ -32,7 +34,7 @@
 //
 // # Durability
 //
-// When Apply returns nil, the change survives a crash of the process or the machine, and
+// When [File.Apply] returns nil, the change survives a crash of the process or the machine, and
 // every later read sees it. Readers never see a change that a crash could undo. This needs a
 // file system and a disk that keep synced data.
 //
@@ -75,10 +77,10 @@
 //
 // # When the file is damaged
 //
-// If a crash leaves the last write incomplete, its changes weren't acknowledged, so OpenFile
-// cuts the incomplete end, logs that, and goes on. If anything else is damaged, or the file
-// was cut short, OpenFile returns an [ErrDamaged] with the line and the offset, and leaves
-// the file as it is. [CheckFile] checks a file that isn't open.
+// If a crash leaves the last write incomplete, its changes weren't acknowledged, so [OpenFile]
+// cuts the incomplete end, logs that, and goes on. If anything else is damaged, or the file was
+// cut short, OpenFile returns an [ErrDamaged] with the line and the offset, and leaves the file
+// as it is. [CheckFile] checks a file that isn't open.
 //
 // Restore a backup. If you have none, [SalvageFile] copies all intact changes to a new file
 // and reports everything that it left out. Check the result before you send anything: an
@@ -95,6 +97,6 @@
 // # Erase a client
 //
 // Unset webhooks, and the client's name, stay in the file until a compaction. [File.Erase],
-// which admin.Erase calls, compacts at once. Earlier backups still have the client, and so
-// can the free blocks of the disk.
+// which [admin.Erase] calls, compacts at once. Earlier backups still have the client, and so can
+// the free blocks of the disk.
 package store

@@ -2,7 +2,7 @@ package store
 
 import "example.com/go-webhookcfg/internal/oplog"
 
-// FileReport says what CheckFile or SalvageFile found in a file.
+// FileReport says what [CheckFile] or [SalvageFile] found in a file.
 type FileReport struct {
 	// Bytes is the file's length.
 	Bytes int64

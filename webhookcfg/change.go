@@ -46,8 +46,8 @@ func UnsetChange(client string, scope Scope) Change {
 }
 
 // Validate returns nil if a store can apply the change: it has a client and a scope, and a set
-// has a URL, but an unset has none. Otherwise the error wraps [ErrInvalidArgument]. You can
-// tell a valid unset from a set by URL.IsZero.
+// has a URL, but an unset has none. Otherwise the error wraps [ErrInvalidArgument]. You can tell
+// a valid unset from a set by [egress.URL.IsZero].
 func (c Change) Validate() error {
 	switch {
 	case c.Client == "":

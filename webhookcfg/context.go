@@ -7,10 +7,10 @@ import (
 
 type sourceKey struct{}
 
-// ContextWithSource returns a context with the address that a request came from. Verifiers
-// use it to limit sign-ins, and it appears as [Event.Source]. You rarely need it: the
-// middleware WithSource of package auth calls it for you. An IPv4-mapped address becomes the
-// IPv4 address, and a zone is removed.
+// ContextWithSource returns a context with the address that a request came from. Verifiers use
+// it to limit sign-ins, and it appears as [Event.Source]. You rarely need it: the middleware
+// [example.com/go-webhookcfg/auth.WithSource] calls it for you. An IPv4-mapped address becomes
+// the IPv4 address, and a zone is removed.
 func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
 }

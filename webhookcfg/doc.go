@@ -83,11 +83,11 @@
 // checks addresses on each call. With [Options.DeliveryStatus], clients can read how their
 // deliveries go.
 //
-// Pass your queue as [Options.Notifications], and clients see on the page of package portal what
-// was sent and what came of it, and can send it again. The HTTP API has no paths for that,
-// because few clients need them, and they'd add routes, errors and schemas that all clients have
-// to read about. If yours do need them, offer them in an API of your own, with
-// [Handler.Notifications] and [Handler.SendAgain].
+// Pass your queue as [Options.Notifications], and clients see on the page of package
+// [example.com/go-webhookcfg/webhookcfg/portal] what was sent and what came of it, and can send
+// it again. The HTTP API has no paths for that, because few clients need them, and they'd add
+// routes, errors and schemas that all clients have to read about. If yours do need them, offer
+// them in an API of your own, with [Handler.Notifications] and [Handler.SendAgain].
 //
 // # Operate it
 //
@@ -95,10 +95,11 @@
 // [Event] for your metrics. Package [example.com/go-webhookcfg/webhookcfg/portal] shows webhooks
 // to people in a browser.
 //
-// When you delete a client, revoke its credentials and then call Erase of package
-// store/admin. Otherwise its webhooks stay, and a client that gets the same identifier later
-// inherits them, with the tokens in their URLs. A request that signed in before can still make its
-// change for as long as [Options.Timeout], so wait for that, or call Erase again.
+// When you delete a client, revoke its credentials and then call
+// [example.com/go-webhookcfg/store/admin.Erase]. Otherwise its webhooks stay, and a client that
+// gets the same identifier later inherits them, with the tokens in their URLs. A request that
+// signed in before can still make its change for as long as [Options.Timeout], so wait for that,
+// or call Erase again.
 //
 // # Errors
 //

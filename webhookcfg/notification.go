@@ -10,8 +10,9 @@ import (
 )
 
 // NotificationQueue is what clients can see of your queue of notifications, and what they can
-// send again. An Outbox of package deliver/outbox is one. If your queue is another, implement
-// these methods, and never return or change anything of another client.
+// send again. An [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox] is one. If your
+// queue is another, implement these methods, and never return or change anything of another
+// client.
 //
 // The cost of a call must depend on what it returns, and not on what's in the queue. An error
 // becomes a 503, or a 429 if it has a method RetryAfter() time.Duration.

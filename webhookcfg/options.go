@@ -53,20 +53,20 @@ type Options struct {
 	// gets 405, and Logger a record that names this option.
 	Reads bool
 
-	// DeliveryStatus adds "delivery" to the read of one entity, so clients can see whether
-	// their notifications arrive. Pass the method Status of a Health of package deliver, or
-	// your own function.
+	// DeliveryStatus adds "delivery" to the read of one entity, so clients can see whether their
+	// notifications arrive. Pass the method
+	// [example.com/go-webhookcfg/webhookcfg/deliver.Health.Status], or your own function.
 	//
 	// The handler calls it with the webhook in effect, if that has a URL. For the base, which
-	// package portal shows, it calls it with an empty entity. If it returns an error, the client gets
-	// 503. If it returns a State or Reason that [DeliveryStatus] doesn't list, the client
-	// gets 500.
+	// package [example.com/go-webhookcfg/webhookcfg/portal] shows, it calls it with an empty
+	// entity. If it returns an error, the client gets 503. If it returns a State or Reason that
+	// [DeliveryStatus] doesn't list, the client gets 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
-	// Notifications is your queue of notifications, for example an Outbox of package
-	// deliver/outbox. With it, clients can see in package portal what was sent and what came of
-	// it, and send it again, and so can you with [Handler.Notifications] and
-	// [Handler.SendAgain].
+	// Notifications is your queue of notifications, for example an
+	// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox]. With it, clients can see in
+	// package [example.com/go-webhookcfg/webhookcfg/portal] what was sent and what came of it,
+	// and send it again, and so can you with [Handler.Notifications] and [Handler.SendAgain].
 	//
 	// NotificationBodies shows them the bodies too.
 	Notifications      NotificationQueue

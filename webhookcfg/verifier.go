@@ -6,8 +6,9 @@ import (
 )
 
 // CredentialVerifier checks an id and a secret, and says which client they belong to. Package
-// auth has implementations. If you write your own, it must be safe for concurrent use and
-// return soon after ctx ends, like a [Store]. Package authtest checks it.
+// [example.com/go-webhookcfg/auth] has implementations. If you write your own, it must be safe
+// for concurrent use and return soon after ctx ends, like a [Store]. Package
+// [example.com/go-webhookcfg/auth/authtest] checks it.
 //
 // If your clients already sign in to your service, with a Bearer key or a session, copy the
 // example: its middleware passes on who they are, and they set their webhooks with that.

@@ -12,14 +12,14 @@
 //
 // # What a verifier must do
 //
-// It signs in the owner of a valid credential. It refuses every other credential with an
-// error that wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no
-// client. The suite tries ids and secrets that nearly match: in another letter case or
-// spelling, cut or padded, with blanks or invisible characters, escaped, encoded or hashed, as
-// a pattern or a piece of a query, with another client's secret, or divided at another byte.
-// An id that is only equal to a directory, a router or a mail server counts as another one:
-// each spelling that signed in would have its own number of guesses in the Throttle of package
-// auth.
+// It signs in the owner of a valid credential. It refuses every other credential with an error
+// that wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no client.
+// The suite tries ids and secrets that nearly match: in another letter case or spelling, cut or
+// padded, with blanks or invisible characters, escaped, encoded or hashed, as a pattern or a
+// piece of a query, with another client's secret, or divided at another byte. An id that is only
+// equal to a directory, a router or a mail server counts as another one: each spelling that
+// signed in would have its own number of guesses in an
+// [example.com/go-webhookcfg/auth.Throttle].
 //
 // All refusals of secrets with the same length cost the same. An outage isn't a refusal. If
 // its context has ended, or ends during the call, a verifier returns soon. It can fail then,
@@ -27,7 +27,7 @@
 // nor for another.
 //
 // No error contains a secret, presented or stored, or a part of it, not even encoded or as a
-// plain hash. Neither does Client.SecretName.
+// plain hash. Neither does [webhookcfg.Client.SecretName].
 //
 // A verifier is safe for concurrent use, and doesn't panic.
 //
@@ -76,7 +76,7 @@ type Harness struct {
 type Credential struct {
 	// ID and Secret are the arguments of Verify.
 	ID, Secret string
-	// Owner is the ID of the client that it signs in. Harness.Refused doesn't need it.
+	// Owner is the ID of the client that it signs in. [Harness.Refused] doesn't need it.
 	Owner string
 }
 

@@ -55,9 +55,9 @@ type Report struct {
 // maxDifferences is the length of [Report.Differences].
 const maxDifferences = 100
 
-// Copy makes dst equal to src: every base and override, including those that are off, with
-// their times. It doesn't copy records of deliveries. Both stores must be a
-// [webhookcfg.Lister] and a [ClientLister]. If dst is a store.File, you get an export, and if
+// Copy makes dst equal to src: every base and override, including those that are off, with their
+// times. It doesn't copy records of deliveries. Both stores must be a [webhookcfg.Lister] and a
+// [ClientLister]. If dst is a [example.com/go-webhookcfg/store.File], you get an export, and if
 // src is one, you import it.
 //
 // If dst has webhooks already, set [CopyOptions.Replace]. Copy then also unsets what src

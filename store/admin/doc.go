@@ -38,10 +38,11 @@
 //   - List of [webhookcfg.Lister], for handlers, caches and this package.
 //   - ListClients of [ClientLister] and Erase of [Eraser], for this package.
 //   - Changes of Feed, Versions of Versioner and Notify of Notifier, for caches. These
-//     interfaces are in package store/cache. The example of a migration needs a Feed.
+//     interfaces are in package [example.com/go-webhookcfg/store/cache]. The example of a
+//     migration needs a Feed.
 //
 // If your wrapper switches between stores, it needs care with the methods for caches: the
-// versions of two stores can be equal by chance, and a channel only has notifications of its
-// own store. You can leave these methods out during a move. A cache then reads an entry again
-// after MaxStale.
+// versions of two stores can be equal by chance, and a channel only has notifications of its own
+// store. You can leave these methods out during a move. A cache then reads an entry again after
+// [example.com/go-webhookcfg/store/cache.Options.MaxStale].
 package admin

@@ -42,8 +42,8 @@ type Cache struct {
 	polling sync.WaitGroup
 }
 
-// New returns an empty cache of a store, and starts to poll the store if it's a Feed or a
-// Versioner. Close the cache when you're done, and the store after it. If the store is a
+// New returns an empty cache of a store, and starts to poll the store if it's a [Feed] or a
+// [Versioner]. Close the cache when you're done, and the store after it. If the store is a
 // [webhookcfg.Lister], the cache holds clients with up to 256 overrides as a whole.
 func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	if o == nil {

@@ -16,9 +16,9 @@
 //
 // # How the copy stays fresh
 //
-// The cache polls the store four times within MaxStale, and drops what changed. An entry is
-// used as long as a poll that vouches for it, or the read of the entry itself, started less
-// than MaxStale ago. Otherwise the cache reads the store, with at most [Options.MaxReads]
+// The cache polls the store four times within [Options.MaxStale], and drops what changed. An
+// entry is used as long as a poll that vouches for it, or the read of the entry itself, started
+// less than MaxStale ago. Otherwise the cache reads the store, with at most [Options.MaxReads]
 // reads at a time.
 //
 // The stores of this module can be polled. If you write your own, implement these optional

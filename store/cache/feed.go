@@ -21,7 +21,7 @@ import "context"
 // [webhookcfg.Store] apply to Changes as well.
 //
 // Your type may have a feed only in some configurations. In the others, return an error that
-// wraps [errors.ErrUnsupported] from every call. A [Cache] then falls back to the Versioner.
+// wraps [errors.ErrUnsupported] from every call. A [Cache] then falls back to the [Versioner].
 type Feed interface {
 	// Changes returns the clients that changed after since. Pass the Next of an earlier call,
 	// or "" the first time. It doesn't wait for a change.

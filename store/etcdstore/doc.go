@@ -44,8 +44,9 @@
 // later: members of earlier versions can report progress past events that they haven't sent, or
 // not respond at all. See [Store.Changes].
 //
-// The store has no records of deliveries. Pass nil to NewHealth of package webhookcfg/deliver,
-// which then only knows the deliveries of its own process.
+// The store has no records of deliveries. Pass nil to
+// [example.com/go-webhookcfg/webhookcfg/deliver.NewHealth], which then only knows the deliveries
+// of its own process.
 //
 // # Outages
 //
@@ -63,9 +64,9 @@
 // or restore it with a bumped revision. A store can't always tell that the cluster went back in
 // time: it only notices a lower revision, or a new id of the cluster.
 //
-// A copy of the keys isn't a backup, whether etcdctl make-mirror or something else makes it.
-// It gives the keys new revisions, and overrides that a set-all dropped come back. To move a
-// store to another cluster, stop all changes and call Sweep on a new Store until it's done.
+// A copy of the keys isn't a backup, whether etcdctl make-mirror or something else makes it. It
+// gives the keys new revisions, and overrides that a set-all dropped come back. To move a store
+// to another cluster, stop all changes and call [Store.Sweep] on a new Store until it's done.
 // Then copy one key at a time in the order of the keys, so that the base of a client comes
 // before its overrides.
 //

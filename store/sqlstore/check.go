@@ -6,9 +6,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Check returns a warning for each setting of the database, its connections or their pool
-// that could lose acknowledged changes, make calls fail under load, or keep erased data. Each warning says what
-// to change. Call Check after Migrate, and log the warnings:
+// Check returns a warning for each setting of the database, its connections or their pool that
+// could lose acknowledged changes, make calls fail under load, or keep erased data. Each warning
+// says what to change. Call Check after [Store.Migrate], and log the warnings:
 //
 //   - The pool has no limit, or a higher one than the server accepts.
 //   - PostgreSQL: commits don't wait for the disk or for the synchronous standby.

@@ -17,8 +17,8 @@
 // have a migration tool, give it the files in the directory schema, or the statements of
 // [Dialect.Schema]. Until the tables are complete, all calls return errors.
 //
-// Migrate needs the right to create missing tables and indexes, and on MySQL and MariaDB to
-// drop the view. The other calls need SELECT, INSERT, UPDATE and DELETE on the tables.
+// [Store.Migrate] needs the right to create missing tables and indexes, and on MySQL and MariaDB
+// to drop the view. The other calls need SELECT, INSERT, UPDATE and DELETE on the tables.
 //
 // [Store.Check] warns you of settings that lose changes or fail under load, and says what to
 // change.
@@ -103,8 +103,8 @@
 //
 // # Upgrade
 //
-// Call Migrate from the new version first. The section Upgrade of CHANGELOG.md has the order of
-// everything else, and says what can't be undone.
+// Call [Store.Migrate] from the new version first. The section Upgrade of CHANGELOG.md has the
+// order of everything else, and says what can't be undone.
 //
 // # Outages
 //

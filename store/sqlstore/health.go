@@ -9,9 +9,9 @@ import (
 )
 
 // Healthy returns nil if the store can work: the database responds, it isn't a standby, it has
-// all tables, their schema is right, and it executes a statement that writes. Otherwise the error
-// says what to do, for instance to call Migrate. Use it for an alert, since reads succeed on a read-only
-// database.
+// all tables, their schema is right, and it executes a statement that writes. Otherwise the
+// error says what to do, for instance to call [Store.Migrate]. Use it for an alert, since reads
+// succeed on a read-only database.
 //
 // The statement changes no row, so Healthy doesn't notice a full disk.
 //

@@ -4,7 +4,7 @@
 //		storetest.Run(t, storetest.Harness{Open: func(testing.TB) webhookcfg.Store { return mystore.New() }})
 //	}
 //
-// Your store is done when Run passes, and you should run it with go test -race too. While you
+// Your store is done when [Run] passes, and you should run it with go test -race too. While you
 // write the store, you can run the cases of a single clause, here of clause 6:
 //
 //	go test -run 'TestStore/06'
@@ -23,21 +23,24 @@
 // [admin.ClientLister], [admin.Eraser], [cache.Feed], [cache.Versioner] and [cache.Notifier].
 // At the end, the suite compares random histories with a trivial model.
 //
-// You don't declare what your store can do. The suite finds optional interfaces by itself. To
-// be sure that it finds yours, declare "var _ webhookcfg.Lister = (*Store)(nil)". If your
-// store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can share
-// it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
+// You don't declare what your store can do. The suite finds optional interfaces by itself. To be
+// sure that it finds yours, declare them:
 //
-// With OpenPeer, many cases run a second time with two handles on one state. The handles take
-// turns making changes, and the cases read through both. So a handle can't rely on its memory,
-// because another one may have changed the state.
+//	var _ webhookcfg.Lister = (*Store)(nil)
+//
+// If your store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can
+// share it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
+//
+// With [Harness.OpenPeer], many cases run a second time with two handles on one state. The
+// handles take turns making changes, and the cases read through both. So a handle can't rely on
+// its memory, because another one may have changed the state.
 //
 // The cases go beyond limits that real stores have:
 //
 //   - 1,100 overrides of one client, 2 MB of URLs, 4,200 clients that change, 300 changes of
 //     all entities, 300 versions.
 //   - Several changes at one time, a microsecond apart, and back in time.
-//   - Two listings at a time, and two callers of Notify.
+//   - Two listings at a time, and two callers of [cache.Notifier.Notify].
 //   - Names with 300 bytes, of clients also with 1,024.
 //   - Names that a store could confuse: they differ in case, in accents or in what's invisible,
 //     one is the other's escape, they have the same short hash, or they match as a pattern.
@@ -60,14 +63,14 @@
 //   - If you test against a fake of your database in the same process, let each of its calls
 //     take 100 microseconds. Otherwise few calls overlap, and races stay hidden.
 //   - The suite can't make your database fail. Test that a failed write gives an error from
-//     Apply, and a failed read one from Resolve.
+//     [webhookcfg.Store.Apply], and a failed read one from [webhookcfg.Store.Resolve].
 //
 // # How long it takes
 //
 // A store with all interfaces and capabilities gets up to 75,000 calls, and a store with only
-// the two methods of Store gets 20,000. At 1 ms a call, that takes 40 and 10 seconds, because
-// many calls are concurrent. A faster store gets more calls. If a call takes 10 ms or more, set
-// -timeout: the suite may need more than the 10 minutes that go test allows. With go test
-// -short, it makes half of the calls. It has a fifth of the overrides, clients and histories,
-// and fewer names.
+// the two methods of [webhookcfg.Store] gets 20,000. At 1 ms a call, that takes 40 and 10
+// seconds, because many calls are concurrent. A faster store gets more calls. If a call takes 10
+// ms or more, set -timeout: the suite may need more than the 10 minutes that go test allows.
+// With go test -short, it makes half of the calls. It has a fifth of the overrides, clients and
+// histories, and fewer names.
 package storetest

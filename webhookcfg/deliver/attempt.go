@@ -31,7 +31,7 @@ type Attempt struct {
 
 // Begin looks up the webhook in effect for an entity and takes a slot for an attempt at it,
 // without ever waiting for one. It's for queues that decide themselves what to send next, as
-// package outbox does. Others call [Sender.Send].
+// package [example.com/go-webhookcfg/webhookcfg/deliver/outbox] does. Others call [Sender.Send].
 //
 // If the attempt is nil, nothing is sent, and the result says why, as it would for Send. Then
 // [Result.Receiver] is the receiver that had no slot. With [ReasonBusy], a slot becomes free

@@ -6,10 +6,11 @@
 //	err = box.Migrate(ctx)
 //	go box.Run(ctx)
 //
-// A Sender makes single attempts. Give it to package outbox, which keeps the notifications in
-// your database, calls the Sender for each of them and repeats what failed. You enqueue a
-// client, an entity and a [Message], but no URL and no key: each attempt looks them up, so
-// queued messages always use the current ones.
+// A [Sender] makes single attempts. Give it to package
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox], which keeps the notifications in your
+// database, calls the Sender for each of them and repeats what failed. You enqueue a client, an
+// entity and a [Message], but no URL and no key: each attempt looks them up, so queued messages
+// always use the current ones.
 //
 // Messages can arrive twice, and after a failure out of order. Give each an ID that stays the
 // same ([MessageID]) and put the entity's version into the body, so that the receiver can ignore
@@ -17,7 +18,7 @@
 //
 // # Keep one receiver from blocking the others
 //
-// A receiver that hangs would soon take all that a process can send at a time. So a Sender
+// A receiver that hangs would soon take all that a process can send at a time. So a [Sender]
 // makes at most [Options.PerClient] attempts at a time for a client, and [Options.PerReceiver]
 // for a client at one host and port. Set [Options.Limits] to give a client other limits.
 //
@@ -34,12 +35,12 @@
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
 //	decision := deliver.StandardSchedule().Next(attempt, result)
 //
-// Send never waits for a slot: if there's none, or the receiver is paused, the outcome is
-// [Deferred], with a random Wait of a tenth of a second or more. So your queue needs delays from a
-// tenth of a second to a day, while many have whole seconds only, and a count of attempts that a
-// deferral doesn't change. It also needs workers for each client with much to send, or at least
-// for each group of clients: while a receiver is busy, its messages come back again and again, and
-// in a pool that all clients share, those of the others wait behind them.
+// [Sender.Send] never waits for a slot: if there's none, or the receiver is paused, the outcome
+// is [Deferred], with a random [Result.Wait] of a tenth of a second or more. So your queue needs
+// delays from a tenth of a second to a day, while many have whole seconds only, and a count of
+// attempts that a deferral doesn't change. It also needs workers for each client with much to
+// send, or at least for each group of clients: while a receiver is busy, its messages come back
+// again and again, and in a pool that all clients share, those of the others wait behind them.
 //
 // Give a client as many workers as its receiver has slots, and nothing is deferred. With more
 // workers and delays of whole seconds, a backlog gets a fifth of the slots or much less
@@ -56,8 +57,8 @@
 //     The client can have it before it sets a webhook.
 //   - [DerivedOriginKeys] computes one for each scheme, host and port that a client uses. If a
 //     client has webhooks at two vendors, neither can forge messages to the other.
-//   - With Keys of your own, you can have one for each webhook: a [Recipient] names the client,
-//     the entity and the URL. Encrypt the keys that you store.
+//   - With [Keys] of your own, you can have one for each webhook: a [Recipient] names the
+//     client, the entity and the URL. Encrypt the keys that you store.
 //
 // Show the client [Key.Reveal]. To rotate a key, return the new one in front of the old one
 // until the client has switched. Until then, requests carry a signature with each of them.
@@ -98,9 +99,9 @@
 //	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
 //
-// The store of package store/sqlstore keeps the records for all processes. With any other
-// store pass nil, and run the handler and the sender in one process. Set
-// [HealthOptions.OnChange] to tell clients about a stop.
+// The store of package [example.com/go-webhookcfg/store/sqlstore] keeps the records for all
+// processes. With any other store pass nil, and run the handler and the sender in one process.
+// Set [HealthOptions.OnChange] to tell clients about a stop.
 //
 // # Log results
 //

@@ -80,9 +80,9 @@ type Health struct {
 	resume  time.Time // no sync starts before; zero unless the store has hung
 }
 
-// NewHealth returns an empty Health. A nil store keeps the records in memory only. The store
-// of package store/sqlstore is a HealthStore; call its Migrate first. Nil opts means the zero
-// value.
+// NewHealth returns an empty Health. A nil store keeps the records in memory only. The store of
+// package [example.com/go-webhookcfg/store/sqlstore] is a [HealthStore]; call its Migrate first.
+// Nil opts means the zero value.
 func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 	var o HealthOptions
 	if opts != nil {

@@ -231,10 +231,11 @@ type derivedKeys func(Recipient) ([]Key, error)
 
 func (d derivedKeys) Keys(_ context.Context, to Recipient) ([]Key, error) { return d(to) }
 
-// SigningKey returns the keys in the form that the option SigningKey of package portal needs:
-// a function that returns the text of the present key for the webhook in effect for an entity,
-// or for the base if the entity is "". Without a webhook, it's the key of the client, or "" if
-// that has none. The error means that Keys failed, or has no key. You can use it concurrently.
+// SigningKey returns the keys in the form that
+// [example.com/go-webhookcfg/webhookcfg/portal.Options.SigningKey] needs: a function that
+// returns the text of the present key for the webhook in effect for an entity, or for the base
+// if the entity is "". Without a webhook, it's the key of the client, or "" if that has none.
+// The error means that Keys failed, or has no key. You can use it concurrently.
 func SigningKey(keys Keys) func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
 	return func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error) {
 		loaded, err := loadKeys(ctx, keys, newRecipient(client, entity, hook))

@@ -26,7 +26,7 @@ type Receiver struct {
 	// Pause is the length of the last pause after failures. The next one is twice as long.
 	Pause time.Duration
 
-	// Limit is how many attempts may be under way: Options.PerReceiver, the client's own
+	// Limit is how many attempts may be under way: [Options.PerReceiver], the client's own
 	// limit, or one after failures in a row.
 	Limit int
 

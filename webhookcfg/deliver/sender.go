@@ -14,8 +14,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Resolver returns the webhook in effect for an entity. Use your [webhookcfg.Store], or put
-// the Cache of package store/cache in front of it, so that most attempts read from memory.
+// Resolver returns the webhook in effect for an entity. Use your [webhookcfg.Store], or put an
+// [example.com/go-webhookcfg/store/cache.Cache] in front of it, so that most attempts read from
+// memory.
 type Resolver interface {
 	// Resolve returns the zero Webhook if nothing is configured. If its error wraps
 	// [webhookcfg.ErrInvalidArgument], the message is set aside, since trying again with
@@ -148,9 +149,9 @@ type Sender struct {
 	isTrial   bool // what comes of an attempt says nothing about the webhook in effect
 }
 
-// New returns a sender that looks up webhooks with a Resolver and signs with keys. Nil opts
-// means the zero value. The error reports a missing argument or an invalid option, or comes
-// from [egress.Policy.Transport].
+// New returns a sender that looks up webhooks with a [Resolver] and signs with keys. Nil opts
+// means the zero value. The error reports a missing argument or an invalid option, or comes from
+// [egress.Policy.Transport].
 func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	if webhooks == nil || keys == nil {
 		return nil, errors.New("deliver: New without a Resolver or without Keys")
@@ -188,8 +189,9 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // the only limit for the Resolver. The attempt is also limited by [Options.Timeout]. Once the
 // header of the response has arrived, it ends within 250 milliseconds.
 //
-// If the Resolver, the HealthStore or a function in Options panics, Send releases what it holds
-// and passes the panic on. A panic of the Keys or of [Options.Prepare] only defers the message.
+// If the [Resolver], the [HealthStore] or a function in [Options] panics, Send releases what it
+// holds and passes the panic on. A panic of the Keys or of [Options.Prepare] only defers the
+// message.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	return s.send(ctx, client, entity, m, false)
 }

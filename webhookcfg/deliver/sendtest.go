@@ -24,12 +24,12 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
 // webhook was stopped or its receiver is paused after failures. If the test succeeds and the
-// webhook was stopped, deliveries to it go on, in other processes as soon as they learn of it: see
-// [Health]. If the HealthStore doesn't have the success, Result.Err says why. The configuration
-// doesn't change.
+// webhook was stopped, deliveries to it go on, in other processes as soon as they learn of it:
+// see [Health]. If the [HealthStore] doesn't have the success, [Result.Err] says why. The
+// configuration doesn't change.
 //
-// If entity is "", Test uses the client's base. The Resolver must then be a
-// [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
+// If entity is "", Test uses the client's base. The Resolver must then be a [webhookcfg.Lister],
+// as the result of [example.com/go-webhookcfg/store/cache.Cache.Store] is.
 //
 // A client can test one host and port every ten seconds, regardless of the number of its
 // webhooks there, and make 60 tests at once and then one a second. Before that, until the end of
@@ -37,9 +37,9 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 // reached, the outcome is [Deferred] with a Wait.
 //
 // A person may wait for a test, so it can have less time than a delivery. If the deadline of ctx
-// passes before [Options.Timeout], and there's no response yet, nobody knows whether the receiver
-// works: the outcome is Deferred with [ReasonUnavailable], and doesn't count as a failure.
-// Result.Err then wraps an [*egress.UnreachableError] with [egress.ReasonTimeout].
+// passes before [Options.Timeout], and there's no response yet, nobody knows whether the
+// receiver works: the outcome is Deferred with [ReasonUnavailable], and doesn't count as a
+// failure. [Result.Err] then wraps an [*egress.UnreachableError] with [egress.ReasonTimeout].
 func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
 	return s.send(ctx, client, entity, m, true)
 }
@@ -67,8 +67,9 @@ func (o only) List(context.Context, string, string, int) (webhookcfg.Page, error
 	return webhookcfg.Page{Base: webhookcfg.Webhook(o)}, nil
 }
 
-// Tester returns [Sender.Test] in the form that the option Test of package portal needs. Each
-// test sends m under an ID of its own, which starts with "test_", so leave m.ID empty.
+// Tester returns [Sender.Test] in the form that
+// [example.com/go-webhookcfg/webhookcfg/portal.Options.Test] needs. Each test sends m under an
+// ID of its own, which starts with "test_", so leave m.ID empty.
 //
 // The function returns "" if the receiver accepted the test, and otherwise the public word for
 // the reason. If the test has to wait, its error has a method RetryAfter. If ctx left less time
@@ -87,8 +88,8 @@ func (s *Sender) Tester(m Message) func(ctx context.Context, client, entity stri
 	}
 }
 
-// Trier returns [Sender.Try] in the form that the option Try of package portal needs. See
-// [Sender.Tester].
+// Trier returns [Sender.Try] in the form that
+// [example.com/go-webhookcfg/webhookcfg/portal.Options.Try] needs. See [Sender.Tester].
 func (s *Sender) Trier(m Message) func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error) {
 	return func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error) {
 		return testResult(s.Try(ctx, client, entity, target, testMessage(m)))

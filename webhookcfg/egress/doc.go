@@ -14,16 +14,17 @@
 //	sender, err := policy.Client(nil)    // on every call
 //	resp, err := sender.Post(rawURL, contentType, body)
 //
-// If you use the handler of package webhookcfg and the sender of package deliver, give both
-// the same policy. They do the rest.
+// If you use the handler of package [example.com/go-webhookcfg/webhookcfg] and the sender of
+// package [example.com/go-webhookcfg/webhookcfg/deliver], give both the same policy. They do the
+// rest.
 //
 // # Set up a policy
 //
-// The zero Policy allows https, public addresses and any port. You can change that:
+// The zero [Policy] allows https, public addresses and any port. You can change that:
 //
 //   - On a developer's machine, use [Development]. It also allows http and loopback.
-//   - If receivers are in your own network, put their addresses into [Policy.AllowPrefixes],
-//     as the example of Policy does.
+//   - If receivers are in your own network, put their addresses into [Policy.AllowPrefixes], as
+//     the example of [Policy] does.
 //   - If public addresses lead into your network, put them into [Policy.DenyPrefixes]. The
 //     policy can't tell where an address leads.
 //   - If your machines have IPv6 only and use NAT64, set [Policy.AllowNAT64].
@@ -44,8 +45,8 @@
 // wants your notifications: a client can direct them at a third party. Set
 // [ProberOptions.HTTPProbe] if receivers should give their consent first:
 //
-//   - the Challenge of package deliver suits receivers that verify signatures, and is the
-//     strongest: the receiver proves that it has this client's key.
+//   - [example.com/go-webhookcfg/webhookcfg/deliver.Challenge] suits receivers that verify
+//     signatures, and is the strongest: the receiver proves that it has this client's key.
 //   - [Echo] suits receivers behind a gateway or a low-code tool, which can send a field of
 //     the request back but can't sign.
 //   - [Handshake] suits receivers of CloudEvents.

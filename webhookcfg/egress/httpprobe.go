@@ -63,8 +63,8 @@ var errNoConsent = errors.New("egress: origin not allowed by the receiver")
 // ignored, as the specification requires. The rest of that section isn't supported: a
 // receiver can't negotiate a rate, or consent by callback.
 //
-// Your notifications must carry WebHook-Request-Origin, too. Add it in the option Prepare of
-// package deliver, whose example shows both ends.
+// Your notifications must carry WebHook-Request-Origin, too. Add it in
+// [example.com/go-webhookcfg/webhookcfg/deliver.Options.Prepare], whose example shows both ends.
 func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
 		return nil, fmt.Errorf("egress: invalid origin %q: not a host name", origin)
@@ -106,8 +106,8 @@ var errNoEcho = errors.New("egress: the response to the echo is not its text")
 // another protocol, such as a chat service's url_verification: many of these servers do that
 // before they know who asks.
 //
-// The request isn't signed. If your receivers have keys, they prove more with the Challenge
-// of package deliver.
+// The request isn't signed. If your receivers have keys, they prove more with
+// [example.com/go-webhookcfg/webhookcfg/deliver.Challenge].
 func Echo(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 	text := rand.Text()
 	header := http.Header{"Content-Type": {"application/json"}}

@@ -44,8 +44,9 @@
 // # If correct requests fail
 //
 // The error has the status of the response. If it's 404 and the handler logged nothing, the
-// request didn't reach the handler. Probably a proxy strips the prefix, so the path isn't
-// under the handler's BasePath any more, and your mux responds. Let the proxy pass the path on.
+// request didn't reach the handler. Probably a proxy strips the prefix, so the path isn't under
+// [example.com/go-webhookcfg/webhookcfg.Options.BasePath] any more, and your mux responds. Let
+// the proxy pass the path on.
 //
 // # Requests
 //
@@ -92,9 +93,9 @@ type Target struct {
 	// reached all entities. Empty means "mounttest-entity" and "mounttest-witness".
 	Entity, Witness string
 
-	// Resolve returns the URL in effect for an entity of the client, or "" if there is none.
-	// It must see every acknowledged change, so don't read from a cache. If nil, the check
-	// reads with GET, and the handler needs Options.Reads.
+	// Resolve returns the URL in effect for an entity of the client, or "" if there is none. It
+	// must see every acknowledged change, so don't read from a cache. If nil, the check reads
+	// with GET, and the handler needs [example.com/go-webhookcfg/webhookcfg.Options.Reads].
 	Resolve func(ctx context.Context, entity string) (webhookURL string, err error)
 
 	// Received returns the request lines that reached your application since the last call.
@@ -162,9 +163,9 @@ func Run(t testing.TB, target Target) {
 // reached, it doesn't serve correct requests, you can't see their effect, or ctx has ended.
 // The report then has everything that was found so far.
 //
-// Neither the report nor the error contains the secret, or the part of the webhook URL after
-// its port. Each request takes at most Target.Timeout, and Check leaves no connection or
-// goroutine behind.
+// Neither the report nor the error contains the secret, or the part of the webhook URL after its
+// port. Each request takes at most [Target.Timeout], and Check leaves no connection or goroutine
+// behind.
 func Check(ctx context.Context, target Target) (Report, error) {
 	base, err := target.complete()
 	if err != nil {

@@ -56,7 +56,7 @@ type Failure struct {
 	Status int
 	// Location is the target of a redirect.
 	Location string
-	// Received is the request line that reached your application, if Target.Received is set.
+	// Received is the request line that reached your application, if [Target.Received] is set.
 	Received string
 	// Advice says what you can change.
 	Advice string

@@ -9,8 +9,9 @@
 // sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
 // Serve the portal over https. Over http, browsers keep its cookies only on localhost, so
-// elsewhere people can't sign in with SignIn, and pages don't confirm changes. If you have to use
-// http, your proxies must pass on the field Host, or forms look as if another site had sent them.
+// elsewhere people can't sign in with [Options.SignIn], and pages don't confirm changes. If you
+// have to use http, your proxies must pass on the field Host, or forms look as if another site
+// had sent them.
 //
 // # Notifications
 //
@@ -27,21 +28,22 @@
 //
 // Everything that a page reads or changes goes through your [webhookcfg.Handler], with its
 // checks, events and limits. The actor of an event is the person who signed in, as if you had
-// called [webhookcfg.ContextWithActor]. A form can't be larger than BodyLimit of the handler's
-// options, and has to arrive within Timeout: see there what your server needs for that.
+// called [webhookcfg.ContextWithActor]. A form can't be larger than
+// [webhookcfg.Options.BodyLimit], and has to arrive within [webhookcfg.Options.Timeout]: see
+// there what your server needs for that.
 //
 // A form only works for the client that it was made for. People who change the account in
-// another tab get the form again, with what they typed. A form with other fields than the
-// page's own, or with a query, is refused, because its sender may have meant something else. Blanks
-// around what people type are removed, unless ValidEntityID of the handler's options allows them in
+// another tab get the form again, with what they typed. A form with other fields than the page's
+// own, or with a query, is refused, because its sender may have meant something else. Blanks
+// around what people type are removed, unless [webhookcfg.Options.ValidEntityID] allows them in
 // an identifier. A field that's then empty never means all entities.
 //
-// If one of your functions fails or panics, the person reads a sentence, and Logger of the
-// handler's options gets the reason, without the webhook's path and query.
+// If one of your functions fails or panics, the person reads a sentence, and
+// [webhookcfg.Options.Logger] gets the reason, without the webhook's path and query.
 //
 // If your verifier limits sign-ins, put the middleware that finds the client's address around
-// the portal too (WithSource of package auth). Otherwise the limits use the address of the
-// connection, which can be your proxy's.
+// the portal too ([example.com/go-webhookcfg/auth.WithSource]). Otherwise the limits use the
+// address of the connection, which can be your proxy's.
 //
 // Pages run no script, load nothing from elsewhere, aren't stored, can't be reached by the site
 // that opened them, and can't be framed unless you set [Options.FrameAncestors]. Their forms only
@@ -92,8 +94,8 @@ type Options struct {
 	// if entity is "". Send it to the webhook that you get, which is the one that the handler
 	// knows now. If Test is nil, people can't send tests.
 	//
-	// Use Tester of a Sender of package deliver. A test that succeeds lets stopped deliveries
-	// resume, and the page says so.
+	// Use [example.com/go-webhookcfg/webhookcfg/deliver.Sender.Tester]. A test that succeeds
+	// lets stopped deliveries resume, and the page says so.
 	//
 	// If you write your own, limit how often a client can test. Return "" if the receiver
 	// accepted the test, and otherwise a Reason of [webhookcfg.DeliveryStatus]. An accepted
@@ -108,13 +110,13 @@ type Options struct {
 	// Try is Test for a URL that isn't set, for a webhook of an entity or for the base. People
 	// can try a URL before they set it. The portal has called [webhookcfg.Handler.Check] before,
 	// so the URL may have been probed even if Try then asks the person to wait. If it's nil,
-	// people can't try. Use Trier of a Sender of package deliver.
+	// people can't try. Use [example.com/go-webhookcfg/webhookcfg/deliver.Sender.Trier].
 	Try func(ctx context.Context, client, entity string, target egress.URL) (reason string, err error)
 
 	// SigningKey returns the key with which a receiver verifies notifications to the webhook in
 	// effect for an entity, or to the base if entity is "". People see it when they ask for it.
 	// If no webhook is set yet, you can return "". If SigningKey is nil, people can't ask. Use
-	// the function SigningKey of package deliver.
+	// [example.com/go-webhookcfg/webhookcfg/deliver.SigningKey].
 	SigningKey func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 
 	// Text translates: it returns the text with a key in the language of the request's user,

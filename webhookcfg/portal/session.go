@@ -25,10 +25,10 @@ import (
 // replace its cookie.
 //
 // The browser keeps the id and the secret in a cookie that is sealed with AES-GCM. The portal
-// has no table of sessions: the handler verifies the cookie's secret again on each request,
-// so if you revoke a secret, its sessions end. If your verifier is slow or limits failed
-// sign-ins, put the Cache of package auth around it. Then a session also goes on while somebody
-// at the same address guesses secrets.
+// has no table of sessions: the handler verifies the cookie's secret again on each request, so
+// if you revoke a secret, its sessions end. If your verifier is slow or limits failed sign-ins,
+// put an [example.com/go-webhookcfg/auth.Cache] around it. Then a session also goes on while
+// somebody at the same address guesses secrets.
 //
 // People can type the secret into the field for the id. Set
 // [webhookcfg.Options.OmitPresentedID], so that no event shows it.

@@ -35,16 +35,16 @@
 //
 // # What clients see
 //
-// Pass the outbox as Notifications of the handler's options. Clients then see their
-// notifications in package portal, and can send them again, under the same pauses and limits as
-// new ones. Even one that sends very many again doesn't delay others, because a process makes
-// only 500 of them due at a time.
+// Pass the outbox as [webhookcfg.Options.Notifications]. Clients then see their notifications in
+// package [example.com/go-webhookcfg/webhookcfg/portal], and can send them again, under the same
+// pauses and limits as new ones. Even one that sends very many again doesn't delay others,
+// because a process makes only 500 of them due at a time.
 //
 // # What it needs
 //
 // The outbox works on PostgreSQL 13, MariaDB 10.6 and SQLite 3.38, or later, with the settings
-// that package sqlstore asks for. MySQL 8 should work, but the tests never ran on it. A process
-// uses a few connections of the pool, but one is enough.
+// that package [sqlstore] asks for. MySQL 8 should work, but the tests never ran on it. A
+// process uses a few connections of the pool, but one is enough.
 //
 // If a process freezes or loses its network in the middle of a transaction, others can go on with
 // its clients only when the server has ended that transaction. On PostgreSQL the outbox asks the

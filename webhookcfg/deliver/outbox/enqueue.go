@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Execer is what Enqueue needs of a transaction. A [*sql.Tx] is one, and so are a [*sql.Conn]
-// with a transaction and a [*sql.DB].
+// Execer is what [Outbox.Enqueue] needs of a transaction. A [*sql.Tx] is one, and so are a
+// [*sql.Conn] with a transaction and a [*sql.DB].
 type Execer interface {
 	// ExecContext is that of [*sql.Tx].
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -38,8 +38,8 @@ func (o *Outbox) Enqueue(ctx context.Context, tx Execer, n Notification) error {
 	return nil
 }
 
-// Statement returns the INSERT of Enqueue and its arguments, for transactions that aren't
-// [Execer]s, for example those of pgx or of an ORM. The placeholders are those of the
+// Statement returns the INSERT of [Outbox.Enqueue] and its arguments, for transactions that
+// aren't [Execer]s, for example those of pgx or of an ORM. The placeholders are those of the
 // dialect: $1, $2, … or ?.
 func (o *Outbox) Statement(n Notification) (query string, args []any, err error) {
 	if n.Message.ID == "" {

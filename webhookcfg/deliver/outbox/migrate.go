@@ -72,9 +72,10 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 }
 
 // Check returns a warning for each setting of the database, its connections or their pool that
-// could lose notifications, delay those of a process that dies, or make calls fail under load. Each
-// warning says what to change. They're those of [sqlstore.Store.Check], and on MariaDB one more,
-// for transactions of frozen processes. Call Check after Migrate, and log the warnings.
+// could lose notifications, delay those of a process that dies, or make calls fail under load.
+// Each warning says what to change. They're those of [sqlstore.Store.Check], and on MariaDB one
+// more, for transactions of frozen processes. Call Check after [Outbox.Migrate], and log the
+// warnings.
 //
 // Check returns an error if the outbox can't work with the tables: one that wraps [ErrNoTables] or
 // [ErrNewerSchema], one that names the tables that are missing while others are there, or that of
@@ -86,9 +87,9 @@ func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 	return o.tables.engine.Advise(ctx, o.tables.db, o.tables.engine.advices...)
 }
 
-// Healthy returns nil if the database responds and has all tables of the outbox, in a version that
-// this process works with. Otherwise the error names what's missing and says what to do. Use it for
-// an alert: while tables are missing, Run waits for them.
+// Healthy returns nil if the database responds and has all tables of the outbox, in a version
+// that this process works with. Otherwise the error names what's missing and says what to do.
+// Use it for an alert: while tables are missing, [Outbox.Run] waits for them.
 //
 // You can call Healthy as often as you like. It asks the database at most once a second, for at
 // most five seconds. Calls in between get the same result.

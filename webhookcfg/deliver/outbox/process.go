@@ -71,7 +71,8 @@ func newProcess(o *Outbox) *process {
 // What a killed process was doing, others do again within five seconds.
 //
 // Run returns an error at once if it can't work: without a sender, if tables are missing when it
-// starts, if they're of a later version, or if another process has another Schedule or Order.
+// starts, if they're of a later version, or if another process has another [Options.Schedule] or
+// [Options.Order].
 func (o *Outbox) Run(ctx context.Context) error {
 	if o.sender == nil {
 		return errors.New("outbox: Run without a sender: pass one to New")

@@ -21,12 +21,14 @@ const staleness = 15 * time.Second
 // the time at most: each time the receivers go on at once with what was found before, and the rest,
 // such as retries that aren't due, follows within a minute.
 //
-// If the sender reads webhooks from a copy, such as one of package cache, the copy must know of the
-// change within 15 seconds (MaxStale). What it learns later is only sent when it's due.
+// If the sender reads webhooks from a copy, such as one of package
+// [example.com/go-webhookcfg/store/cache], the copy must know of the change within 15 seconds
+// ([example.com/go-webhookcfg/store/cache.Options.MaxStale]). What it learns later is only sent
+// when it's due.
 //
 // Changed returns at once. It writes on the side, for half a minute at most, so no request has
 // to wait for it. If that fails, the log says so, and what waits is sent when it's due. Call it
-// from the handler's OnEvent:
+// from [webhookcfg.Options.OnEvent]:
 //
 //	OnEvent: func(_ context.Context, e webhookcfg.Event) {
 //		if (e.Operation == "set" || e.Operation == "unset") && e.Status == http.StatusOK {
@@ -75,7 +77,7 @@ func (o *Outbox) wakeChanged() {
 	}
 }
 
-// Wake is Changed for those who want to wait, and to know the error.
+// Wake is [Outbox.Changed] for those who want to wait, and to know the error.
 func (o *Outbox) Wake(ctx context.Context, client string) error {
 	if err := o.queue.wake(ctx, client); err != nil {
 		return fmt.Errorf("outbox: wake: %w", err)
