@@ -88,7 +88,7 @@ func TestRefusedName(t *testing.T) {
 	f := newFixture(t)
 	at := f.stores()
 	f.apply(at["sqlite"], setAll("\xff"))
-	f.run(t.Context(), found, "refused: 1\nrefused: \"\\xff\", all: want base https://example.com", "", "copy", "-migrate", at["sqlite"], f.at("export"))
+	f.run(t.Context(), found, "refused: 1\nrefused: \"\\xff\", default: want default https://example.com", "", "copy", "-migrate", at["sqlite"], f.at("export"))
 	if got := f.clients("export"); got != "abcd" {
 		t.Errorf("copied were the clients %q", got)
 	}

@@ -93,8 +93,9 @@ func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhook
 	return r
 }
 
-// String returns the entity or "default", which is what people call the base, the source, the URL, the time and the rule, if they're set. How
-// deliveries go and what waits is on lines of their own.
+// String returns the entity, the source, the URL, the time and the rule, if they're set. The base
+// is called default, as on the page for people. How deliveries go and what waits is on lines of
+// their own.
 func (r webhookRecord) String() string {
 	words := []string{"default:"}
 	switch {

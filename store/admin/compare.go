@@ -24,7 +24,8 @@ type Difference struct {
 	Err error
 }
 
-// String returns d in one line, with the names quoted. It shows URLs up to the port only.
+// String returns d in one line, with the names quoted. It shows URLs up to the port only, and
+// calls the base the default, as people do.
 func (d Difference) String() string {
 	text := fmt.Sprintf("%q, %s: want %s, got %s", d.Client, quoted(d.Scope), describe(d.Want), describe(d.Got))
 	if d.Err != nil {
@@ -33,17 +34,26 @@ func (d Difference) String() string {
 	return text
 }
 
-// quoted is a scope for people. A terminal or a log can't mistake the entity for anything else.
+// quoted names the webhook of a scope. A terminal or a log can't mistake the entity for anything
+// else.
 func quoted(scope webhookcfg.Scope) string {
 	if scope.IsAll() {
-		return "all"
+		return people(webhookcfg.SourceBase)
 	}
 	return "entity " + strconv.Quote(scope.Entity())
 }
 
+// people returns the word that people use for a source.
+func people(source webhookcfg.Source) string {
+	if source == webhookcfg.SourceBase {
+		return "default"
+	}
+	return source.String()
+}
+
 func describe(w webhookcfg.Webhook) string {
 	var b strings.Builder
-	b.WriteString(w.Source.String())
+	b.WriteString(people(w.Source))
 	if !w.URL.IsZero() {
 		b.WriteString(" " + w.URL.String())
 	}

@@ -42,7 +42,7 @@ func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] 
 	}
 }
 
-// Entry is a webhook as the client set it: its base, or an override.
+// Entry is a webhook as the client set it: its base, the default webhook, or an override.
 type Entry struct {
 	// Scope is All for the base, else the entity of an override.
 	Scope webhookcfg.Scope

@@ -30,9 +30,9 @@
 //
 // # Contents
 //
-// If your store is a [webhookcfg.Lister], the cache holds a client's base and overrides
-// together, as long as there are at most 256 overrides. One read then serves all entities of
-// the client, even those that you've never sent for.
+// If your store is a [webhookcfg.Lister], the cache holds a client's base, the default webhook,
+// and its overrides together, as long as there are at most 256 overrides. One read then serves
+// all entities of the client, even those that you've never sent for.
 //
 // The entities of a larger client are read and held one by one. A client that has just
 // changed also starts with such reads, one for every 32 overrides that it had. Only then is

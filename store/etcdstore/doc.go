@@ -67,8 +67,8 @@
 // A copy of the keys isn't a backup, whether etcdctl make-mirror or something else makes it. It
 // gives the keys new revisions, and overrides that a set-all dropped come back. To move a store
 // to another cluster, stop all changes and call [Store.Sweep] on a new Store until it's done.
-// Then copy one key at a time in the order of the keys, so that the base of a client comes
-// before its overrides.
+// Then copy one key at a time in the order of the keys, so that the base of a client, the
+// default webhook, comes before its overrides.
 //
 // # Look at the keys
 //

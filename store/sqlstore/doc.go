@@ -91,8 +91,8 @@
 //	SELECT entity, source, origin, since FROM wh_webhook WHERE client = 'acme';
 //	SELECT client, count(*) FROM wh_webhook WHERE origin = 'https://old.example.com' GROUP BY client;
 //
-// Entity is NULL for the base, source is base, override or off, and origin is the scheme, host
-// and port. [Dialect.Schema] has the details.
+// Entity is NULL for the base, the default webhook. Source is base, override or off, and origin
+// is the scheme, host and port. [Dialect.Schema] has the details.
 //
 // # Back up
 //

@@ -28,8 +28,8 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 // see [Health]. If the [HealthStore] doesn't have the success, [Result.Err] says why. The
 // configuration doesn't change.
 //
-// If entity is "", Test uses the client's base. The Resolver must then be a [webhookcfg.Lister],
-// as the result of [example.com/go-webhookcfg/store/cache.Cache.Store] is.
+// If entity is "", Test uses the client's base, the default webhook. The Resolver must then be a
+// [webhookcfg.Lister], as the result of [example.com/go-webhookcfg/store/cache.Cache.Store] is.
 //
 // A client can test one host and port every ten seconds, regardless of the number of its
 // webhooks there, and make 60 tests at once and then one a second. Before that, until the end of

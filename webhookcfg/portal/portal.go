@@ -86,13 +86,14 @@ type Options struct {
 	SignIn *SignIn
 
 	// OneOnly hides and refuses changes of all entities. It's always on if the handler has
-	// [webhookcfg.AllScopeRefused]. People can still test the default, and send notifications of
-	// all entities again after an outage, because neither changes a webhook.
+	// [webhookcfg.AllScopeRefused]. People can still test the base, the default webhook, and
+	// send notifications of all entities again after an outage, because neither changes a
+	// webhook.
 	OneOnly bool
 
-	// Test sends a test notification to the webhook in effect for an entity, or for the base
-	// if entity is "". Send it to the webhook that you get, which is the one that the handler
-	// knows now. If Test is nil, people can't send tests.
+	// Test sends a test notification to the webhook in effect for an entity, or for the base if
+	// entity is "". Send it to the webhook that you get, which is the one that the handler knows
+	// now. If Test is nil, people can't send tests.
 	//
 	// Use [example.com/go-webhookcfg/webhookcfg/deliver.Sender.Tester]. A test that succeeds
 	// lets stopped deliveries resume, and the page says so.

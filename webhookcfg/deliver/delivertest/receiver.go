@@ -60,10 +60,10 @@ type behavior struct {
 	field, value string // in the header
 }
 
-// NewReceiver starts the receiver of a client's base or, if the recipient has an Entity, of its
-// override. It accepts requests that are signed with one of the keys for this recipient, which
-// gets the receiver's URL. It stops when the test ends. A request without a valid signature gets
-// a 401, and fails the test.
+// NewReceiver starts the receiver of a client's base, the default webhook, or, if the recipient
+// has an Entity, of its override. It accepts requests that are signed with one of the keys for
+// this recipient, which gets the receiver's URL. It stops when the test ends. A request without
+// a valid signature gets a 401, and fails the test.
 func NewReceiver(t testing.TB, keys deliver.Keys, to deliver.Recipient) *Receiver {
 	r := &Receiver{t: t, keys: keys, to: to, behavior: behavior{status: http.StatusNoContent}}
 	r.changed = sync.NewCond(&r.mu)
