@@ -7,6 +7,7 @@
 // Its first line of output is the address that it listens on. If you don't give it
 // -credentials, it creates a client and prints curl commands that you can try. At /portal/ you
 // can sign in with the client's id and secret, set webhooks, send a test, and see how that went.
+// With -dev it also prints a URL that responds 410, so that you can see deliveries stop.
 //
 // It sends nothing else, and makes up the key of the tests at each start. To deliver notifications
 // and keep the keys, see examples/service.
