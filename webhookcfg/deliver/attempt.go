@@ -137,7 +137,9 @@ func isCutShort(caller context.Context, limit time.Time) bool {
 func finish(body io.ReadCloser, cancel context.CancelFunc) {
 	timer := time.AfterFunc(maxBodyTime, cancel)
 	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // a failure doesn't matter: the status counts
+	if _, err := io.CopyN(io.Discard, body, maxBodyBytes+1); err == nil { // a failure doesn't matter: the status counts
+		cancel() // since Go 1.27, Close reads on
+	}
 	_ = body.Close()
 }
 

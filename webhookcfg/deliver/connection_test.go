@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -125,4 +127,44 @@ func TestStaleConnection(t *testing.T) {
 			t.Errorf("there is a field that is not of Standard Webhooks: %q", heads)
 		}
 	})
+}
+
+// countedConn counts the bytes that are read.
+type countedConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// TestBodyIsCutOff: a body without end isn't read on once the delivery has ended.
+func TestBodyIsCutOff(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		for {
+			if _, err := w.Write(make([]byte, 10_000)); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	var read atomic.Int64
+	policy := egress.Development()
+	policy.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return countedConn{conn, &read}, err
+	}
+	sender := newSender(t, configured(t, server.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy})
+	if r := sender.Send(t.Context(), "acme", "e1", deliver.Message{ID: "m", Body: []byte("{}")}); r.Outcome != deliver.Delivered {
+		t.Error(r.Err)
+	}
+	<-ended
+	if n := read.Load(); n > 64<<10 {
+		t.Errorf("%d bytes were read", n)
+	}
 }
