@@ -64,7 +64,10 @@ type Policy struct {
 	// seconds at most, or after a minute if LocalAddrs is slow.
 	LocalAddrs func(ctx context.Context) ([]netip.Addr, error)
 
-	// Resolver looks up host names. If nil, [net.DefaultResolver] is used.
+	// Resolver looks up host names. If nil, [net.DefaultResolver] is used, which also appends the
+	// search domains of your system's configuration. Kubernetes has some, and tries them first. If a
+	// name in one of them can lead to a server that your clients shouldn't reach, leave them out with
+	// the option ndots:1, or with a Resolver of your own.
 	Resolver Resolver
 
 	// Dial opens a connection to address, a literal address and port that was checked. It

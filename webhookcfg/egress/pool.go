@@ -169,6 +169,7 @@ type call struct {
 	reusable bool          // net/http keeps the connection
 	dialled  []*pooledConn // for the call, which may use another one
 	ended    bool
+	lost     bool // a request was sent over a connection, and got no response
 }
 
 type callKey struct{}
@@ -262,6 +263,7 @@ func (c *call) dial(ctx context.Context, dial func(context.Context) (net.Conn, e
 func (c *call) got(conn net.Conn) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
+	c.lost = c.lost || c.conn != nil && !c.conn.evicted.Load()
 	c.conn = conn.(*pooledConn)
 	c.pool.idle.Remove(c.conn)
 	c.conn.uses++
@@ -332,7 +334,9 @@ func (c *call) context(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			c.got(info.Conn)
-			if c.use > 1 && !c.conn.exchange.awaitRead(ctx) {
+			// Once a request is lost, net/http would repeat it over one idle connection after
+			// another. But it can be the receiver that fails, so it gets one more, over a new one.
+			if c.use > 1 && (c.lost || !c.conn.exchange.awaitRead(ctx)) {
 				c.conn.evicted.Store(true)
 			}
 		},

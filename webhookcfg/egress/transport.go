@@ -88,6 +88,10 @@ func (o *TransportOptions) complete() error {
 // that client to that host and port each use a new connection for an hour, for up to 1000 hosts
 // altogether. Beyond that, the client with the most hosts loses the least recently used one.
 //
+// Many receivers close an idle connection just as the next request is sent over it. net/http repeats a
+// request then, once and over a new connection, but a POST only if it has the field Idempotency-Key.
+// If a receiver can get your requests twice, set req.Header["Idempotency-Key"] = nil, which isn't sent.
+//
 // If a receiver sends more than a response, net/http writes a line of less than 1 KiB to the
 // standard logger, which quotes up to 200 bytes of it. Only [log.SetOutput] prevents that.
 // The trailers of a response are limited to less than 200 bytes together, and so is the
