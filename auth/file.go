@@ -77,7 +77,8 @@ type File struct {
 // must be a regular file, and the same checks apply to it. On Windows permission bits aren't
 // checked, so restrict the file with an access list.
 //
-// Call [File.Close] when you're done: it stops the polling. You can pass nil options.
+// With nil options, the file is read only once: set [FileOptions.Poll], or call [File.Reload] after
+// a change. Call [File.Close] when you're done: it stops the polling.
 func OpenFile(path string, options *FileOptions) (*File, error) {
 	return openFile(&stdHasher, path, options)
 }
