@@ -4,7 +4,7 @@
 //	sender, err := deliver.New(webhooks, keys, &deliver.Options{Health: health})
 //	box, err := outbox.New(db, sqlstore.PostgreSQL(), sender, nil)
 //	err = box.Migrate(ctx)
-//	go box.Run(ctx)
+//	err = box.Run(ctx) // blocks until ctx ends
 //
 // A [Sender] makes single attempts. Give it to package
 // [example.com/go-webhookcfg/webhookcfg/deliver/outbox], which keeps the notifications in your

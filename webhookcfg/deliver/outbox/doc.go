@@ -4,10 +4,13 @@
 //	sender, err := deliver.New(webhooks, keys, &deliver.Options{Health: health})
 //	box, err := outbox.New(db, sqlstore.PostgreSQL(), sender, nil)
 //	err = box.Migrate(ctx)
-//	go box.Run(ctx) // in any number of processes
+//	err = box.Run(ctx) // blocks until ctx ends, in any number of processes
+//
+// If Run returns an error, the process sends nothing more, so let it end the process. Meanwhile,
+// enqueue in the transaction that changes what the notification is about:
 //
 //	tx, err := db.BeginTx(ctx, nil)
-//	// … change what the notification is about …
+//	// … make the change …
 //	err = box.Enqueue(ctx, tx, outbox.Notification{
 //		Client: client, Entity: entity,
 //		Message: deliver.Message{ID: deliver.MessageID(client, entity, version), Body: body},

@@ -89,7 +89,8 @@ func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 
 // Healthy returns nil if the database responds and has all tables of the outbox, in a version
 // that this process works with. Otherwise the error names what's missing and says what to do.
-// Use it for an alert: while tables are missing, [Outbox.Run] waits for them.
+// Use it for an alert: while tables are missing, [Outbox.Run] waits for them. Healthy doesn't look at
+// Run itself, so it can return nil although Run has ended with an error.
 //
 // You can call Healthy as often as you like. It asks the database at most once a second, for at
 // most five seconds. Calls in between get the same result.

@@ -63,9 +63,9 @@ type Options struct {
 	OnEnd func(End)
 
 	// Logger gets errors of the database at level Warn, and what other processes left behind
-	// at level Info. While notifications are overdue, it also gets the clients that wait
-	// longest, how much waits and why, once a minute, from one of the processes. If nil,
-	// nothing is logged.
+	// at level Info. If [Outbox.Run] ends with an error, it gets that at level Error. While
+	// notifications are overdue, it also gets the clients that wait longest, how much waits and
+	// why, once a minute, from one of the processes. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 

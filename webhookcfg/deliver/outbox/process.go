@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // callTimeout is for a call of the database. Locks in the database, and not the time,
@@ -72,8 +74,17 @@ func newProcess(o *Outbox) *process {
 //
 // Run returns an error at once if it can't work: without a sender, if tables are missing when it
 // starts, if they're of a later version, or if another process has another [Options.Schedule] or
-// [Options.Order].
+// [Options.Order]. Options.Logger gets that error, too.
 func (o *Outbox) Run(ctx context.Context) error {
+	err := o.work(ctx)
+	if err != nil {
+		o.options.Logger.LogAttrs(ctx, slog.LevelError, "outbox: Run has ended with an error", slog.Any("error", redact.PrintableError(err)))
+	}
+	return err
+}
+
+// work sends notifications until ctx ends. It returns an error if it can't.
+func (o *Outbox) work(ctx context.Context) error {
 	if o.sender == nil {
 		return errors.New("outbox: Run without a sender: pass one to New")
 	}

@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -361,6 +363,43 @@ func TestDatabaseHangs(t *testing.T) {
 				}
 				p.stopWithin(t, time.Second)
 			})
+		})
+	}
+}
+
+// misfit is a database that Run can't work with.
+type misfit struct {
+	backend
+	version, settings error
+}
+
+func (m misfit) check(context.Context) error { return m.version }
+
+func (m misfit) join(context.Context, *identity, time.Duration, string) error { return m.settings }
+
+// TestRunLogsWhyItEnds: even if nobody looks at Run's error, the log says at level Error why this
+// process doesn't send.
+func TestRunLogsWhyItEnds(t *testing.T) {
+	t.Parallel()
+	sender, err := deliver.New(newWorld(t), testKeys{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		queue  misfit
+		sender *deliver.Sender
+	}{
+		"without a sender":                   {},
+		"without tables":                     {misfit{version: ErrNoTables}, sender},
+		"tables of a later version":          {misfit{version: ErrNewerSchema}, sender},
+		"another process has other settings": {misfit{settings: errSettings}, sender},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			err := newOutbox(tt.queue, tt.sender, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}).Run(t.Context())
+			if err == nil || !strings.Contains(log.String(), fmt.Sprintf("level=ERROR msg=%q error=%q\n", "outbox: Run has ended with an error", err)) || strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("got %v, logged %s", err, &log)
+			}
 		})
 	}
 }
