@@ -76,7 +76,7 @@
 // before still goes on, for up to Timeout of [webhookcfg.Options].
 //
 // To rotate an id, add a second id with the same owner. It reads and changes the same
-// configuration.
+// configuration. To shut a client out, disable all of its ids: each one signs in by itself.
 //
 // # Withstand floods of guesses
 //

@@ -141,7 +141,7 @@ const defaultTimeout = 10 * time.Second
 func erase(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
 		client := s.args[1]
-		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first, and wait until every process has noticed."); err != nil {
+		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first, of all its ids, and wait until every process has noticed."); err != nil {
 			return err
 		}
 		if _, err := s.queue(ctx, st); err != nil { // before the webhooks are gone

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,14 +29,29 @@ func field(line, key string) string {
 	return ""
 }
 
-// isDisabled reports whether a line refuses its client.
+// owner returns the client that a line's id signs in as.
+func owner(line string) string {
+	return cmp.Or(strings.TrimPrefix(field(line, "owner="), " owner="), id(line))
+}
+
+// isDisabled reports whether a line refuses its id.
 func isDisabled(line string) bool {
 	return field(line, "disabled") != "" || strings.HasPrefix(line, id(line)+":disabled")
 }
 
-// of returns the lines of a client.
-func (all lines) of(client string) lines {
-	return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) != client })
+// of returns the lines of an id.
+func (all lines) of(wanted string) lines {
+	return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) != wanted })
+}
+
+// active returns the ids that can sign in as a client.
+func (all lines) active(client string) (ids []string) {
+	for _, line := range all {
+		if id := id(line); id != "" && owner(line) == client && !isDisabled(line) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // insert inserts a line before the end.
@@ -58,20 +74,20 @@ func (all lines) rotate(added string) (lines, error) {
 	return all.insert(added + field(all.of(id(added))[0], "owner=")), nil
 }
 
-// retire removes all the client's secrets, and disables the client so that nobody reuses its
-// id. With old, it keeps the newest, which is the last line, and disables nothing.
-func (all lines) retire(client string, old bool) (lines, error) {
-	secrets := all.of(client)
+// retire removes all secrets of an id, and disables it so that nobody reuses it. With old, it keeps
+// the newest, which is the last line, and disables nothing.
+func (all lines) retire(retired string, old bool) (lines, error) {
+	secrets := all.of(retired)
 	switch {
 	case len(secrets) == 0:
-		return nil, fmt.Errorf("%s is not in the file", client)
+		return nil, fmt.Errorf("%s is not in the file", retired)
 	case slices.ContainsFunc(secrets, isDisabled):
-		return nil, fmt.Errorf("%s is already retired", client)
+		return nil, fmt.Errorf("%s is already retired", retired)
 	}
 	newest := secrets[len(secrets)-1]
-	kept := slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) == client && line != newest })
+	kept := slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) == retired && line != newest })
 	if !old {
-		kept[slices.Index(kept, newest)] = client + ":disabled" + field(newest, "owner=")
+		kept[slices.Index(kept, newest)] = retired + ":disabled" + field(newest, "owner=")
 	}
 	return kept, nil
 }

@@ -1,14 +1,17 @@
 // Command credential edits the credential file of your service.
 //
-//	credential add acme           adds a client and prints its secret, only this once
+//	credential add acme           adds an id and prints its secret, only this once
 //	credential rotate acme        adds and prints a secret; of the older ones, keeps only the newest
 //	credential -old retire acme   removes all secrets but the newest, to finish a rotation
-//	credential retire acme        removes all secrets and disables the client
+//	credential retire acme        removes all secrets and disables the id
 //	credential list               lists the lines of the file without the hashes
 //
 // You can give a new secret a name, which your service's events show:
 //
 //	credential -name 2027 rotate acme
+//
+// A client can have several ids, see owner in package auth. To shut it out, retire each of them: the
+// command prints those that are left.
 //
 // You don't have to stop the service. A change has an effect when the service has read the
 // file again, at the interval of its FileOptions.Poll. Until then, a new secret gets 401 and
@@ -53,25 +56,25 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	command, client := flags.Arg(0), flags.Arg(1)
+	command, id := flags.Arg(0), flags.Arg(1)
 	switch {
 	case command == "list" && flags.NArg() == 1:
 		return list(*path, stdout)
 	case command == "add" && flags.NArg() == 2:
-		return addSecret(*path, client, *name, lines.add, stdout)
+		return addSecret(*path, id, *name, lines.add, stdout)
 	case command == "rotate" && flags.NArg() == 2:
-		return addSecret(*path, client, *name, lines.rotate, stdout)
+		return addSecret(*path, id, *name, lines.rotate, stdout)
 	case command == "retire" && flags.NArg() == 2:
-		return edit(*path, func(all lines) (lines, error) { return all.retire(client, *old) })
+		return retire(*path, id, *old, stdout)
 	}
 	flags.Usage()
 	return flag.ErrHelp
 }
 
 // addSecret prints the secret only when it's in the file, so a printed secret is valid.
-func addSecret(path, client, name string, insert func(all lines, line string) (lines, error), stdout io.Writer) error {
+func addSecret(path, id, name string, insert func(all lines, line string) (lines, error), stdout io.Writer) error {
 	secret := auth.GenerateSecret()
-	line, err := auth.SHA256Line(client, secret)
+	line, err := auth.SHA256Line(id, secret)
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,30 @@ func addSecret(path, client, name string, insert func(all lines, line string) (l
 	return err
 }
 
-// list prints the lines of the clients without the hashes.
+// retire prints the other ids of the client, which can still sign in.
+func retire(path, id string, old bool, stdout io.Writer) error {
+	var client string
+	var left []string
+	err := edit(path, func(all lines) (lines, error) {
+		kept, err := all.retire(id, old)
+		if err == nil && !old {
+			client = owner(all.of(id)[0])
+			left = kept.active(client)
+		}
+		return kept, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, other := range left {
+		if _, err := fmt.Fprintf(stdout, "%s still signs in as client %s: to shut the client out, retire %[1]s too\n", other, client); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list prints the lines with an id without the hashes.
 func list(path string, stdout io.Writer) error {
 	all, err := read(path)
 	if err != nil {

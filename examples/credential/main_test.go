@@ -94,6 +94,25 @@ func TestRotateAndRetire(t *testing.T) {
 	f.mustFail("-old", "retire", "acme")
 }
 
+// TestRetireNamesOtherIDs: whoever shuts a client out learns which of its ids are left.
+func TestRetireNamesOtherIDs(t *testing.T) {
+	f := newFixture(t)
+	hash := ":sha256:" + strings.Repeat("ab", 32)
+	const text = "begin\nacme%[1]s\nacme:sha256:%064[2]d name=new\nacme-2%[1]s owner=acme\nacme-3%[1]s disabled owner=acme\nacme-4:disabled owner=acme\nother%[1]s owner=o\n\nend\n"
+	if err := os.WriteFile(f.path, fmt.Appendf(nil, text, hash, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.must("-old", "retire", "acme"); got != "" {
+		t.Errorf("with -old: %s", got)
+	}
+	if got, want := f.must("retire", "acme"), "acme-2 still signs in as client acme: to shut the client out, retire acme-2 too"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := f.must("retire", "acme-2"); got != "" {
+		t.Errorf("the last id: %s", got)
+	}
+}
+
 // TestMissingFile: only add makes one, and the error says so.
 func TestMissingFile(t *testing.T) {
 	f := newFixture(t)

@@ -12,7 +12,7 @@ import (
 // remove. Call it when you delete a client. Otherwise its webhooks stay, and a client that
 // gets the same identifier later inherits them.
 //
-// First revoke the client's credentials, and wait. A webhook that the client sets after Erase has
+// First revoke the client's credentials, of all ids that it signs in with, and wait. A webhook that the client sets after Erase has
 // started can stay, and Erase still returns nil. That's possible until every process has noticed the
 // revocation (see package auth), and then for [webhookcfg.Options.Timeout] more: a request that
 // signed in before can hold back its body for so long. If you can't wait, call Erase again
