@@ -43,6 +43,9 @@ func main() {
 	}
 }
 
+// uses has the flag of each command, besides -file.
+var uses = map[string]string{"add": "name", "rotate": "name", "retire": "old", "list": ""}
+
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("credential", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -57,7 +60,17 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	command, id := flags.Arg(0), flags.Arg(1)
+	var unused error
+	if used, isKnown := uses[command]; isKnown {
+		flags.Visit(func(f *flag.Flag) {
+			if f.Name != "file" && f.Name != used {
+				unused = fmt.Errorf("%s doesn't use -%s", command, f.Name)
+			}
+		})
+	}
 	switch {
+	case unused != nil:
+		return unused
 	case command == "list" && flags.NArg() == 1:
 		return list(*path, stdout)
 	case command == "add" && flags.NArg() == 2:

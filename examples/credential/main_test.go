@@ -162,6 +162,9 @@ func TestRefuses(t *testing.T) {
 	f.mustFail("add", "acme")
 	f.mustFail("retire", "unknown")
 	f.mustFail("rotate", "unknown")
+	for _, args := range [][]string{{"-old", "rotate", "acme"}, {"-name", "2027", "retire", "acme"}, {"-old", "add", "new"}, {"-old", "list"}} {
+		f.mustFail(args...) // whoever gave the flag expects an effect
+	}
 	for _, args := range [][]string{nil, {"add"}, {"list", "acme"}, {"add", "a", "b"}, {"drop", "acme"}} {
 		if _, err := f.run(args...); !errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%v: got %v", args, err)
