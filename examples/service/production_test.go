@@ -22,7 +22,10 @@ func export(ctx context.Context, webhooks webhookcfg.Store, path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = admin.Copy(ctx, file, webhooks, nil)
+	report, err := admin.Copy(ctx, file, webhooks, nil)
+	if err == nil && report.Different > 0 {
+		err = fmt.Errorf("%d webhooks aren't in the export, for example %v", report.Different, report.Differences[0])
+	}
 	return errors.Join(err, file.Close())
 }
 
@@ -43,6 +46,21 @@ func TestExport(t *testing.T) {
 	defer file.Close()
 	if hook, err := file.Resolve(t.Context(), "acme", "e1"); err != nil || hook.URL.Reveal() != "https://example.com/in" {
 		t.Errorf("exported %q, %v", hook.URL.Reveal(), err)
+	}
+}
+
+// TestExportRefused: an export that lacks a webhook, because the file refuses its client's name, isn't
+// taken for a complete one.
+func TestExportRefused(t *testing.T) {
+	webhooks := store.NewMemory()
+	for _, client := range []string{"acme", "\xff"} {
+		if err := webhooks.Apply(t.Context(), webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://example.com/in"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := export(t.Context(), webhooks, filepath.Join(t.TempDir(), "webhooks.jsonl"))
+	if err == nil || !strings.Contains(err.Error(), "1 webhooks aren't in the export") {
+		t.Errorf("got %v", err)
 	}
 }
 
