@@ -64,10 +64,10 @@ const maxDifferences = 100
 // doesn't have. It changes only what differs, so you can repeat a copy that failed or was
 // killed. A copy that finds no difference changes nothing.
 //
-// Don't resolve from dst until Copy has returned without an error. Before that, a client can
-// have a base without its overrides, and a sender would call URLs that the client has turned
-// off. You can use the stores otherwise, but Copy can miss changes that are made to src
-// meanwhile. The example of a migration shows how to move while your service makes changes.
+// Don't resolve from dst until Copy has returned without an error and with no [Report.Different].
+// Before that, a client can have a base without its overrides, and a sender would call URLs that
+// the client has turned off. You can use the stores otherwise, but Copy can miss changes that are
+// made to src meanwhile. The example of a migration shows how to move while your service makes changes.
 //
 // If dst refuses a webhook, for example because of its name, you find it in
 // [Report.Differences], and Copy goes on. If it's a base, Copy also leaves out the client's

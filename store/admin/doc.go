@@ -2,8 +2,9 @@
 // webhooks, like the stores of this module.
 //
 //   - [Clients] and [Webhooks] list who has configured what.
-//   - [Copy] moves everything to another store, and [Verify] compares the two. A copy to a
-//     file is an export, and a copy from one is an import.
+//   - [Copy] moves everything to another store, and [Verify] compares the two. Look at what Copy
+//     reports, too: it returns no error for what the other store refuses. A copy to a file is an
+//     export, and a copy from one is an import.
 //   - [Audit] and [AuditAll] find the webhooks that a policy refuses.
 //   - [Erase] removes a client. Call it when you delete one.
 //

@@ -19,7 +19,8 @@ import (
 // afterwards.
 //
 // A backup that you restore brings the client back, so erase it again then. Each store's
-// documentation says what remains, where, and for how long.
+// documentation says what remains, where, and for how long. If the store isn't an [Eraser], Erase only
+// unsets the webhooks, and returns nil. So a store that wraps another one must pass its Erase through.
 func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
 	change := webhookcfg.UnsetChange(client, webhookcfg.All())
 	change.Time = now()
