@@ -125,7 +125,8 @@ func NewLookup(options LookupOptions) (*Lookup, error) {
 func (l *Lookup) Revision() uint64 { return l.revision.value.Load() }
 
 // Healthy returns nil if the last call of [LookupOptions.Revision] succeeded. Otherwise it
-// returns the error. It does no I/O.
+// returns the error. It does no I/O, so it says nothing about [LookupOptions.Find]: without a
+// Revision, it returns nil even while Find fails.
 func (l *Lookup) Healthy(context.Context) error { return l.revision.healthy() }
 
 // Close stops the polling and waits for it to end. The Lookup still verifies, but a cache no
