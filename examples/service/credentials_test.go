@@ -17,8 +17,8 @@ func TestSecretsInFiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte("one two\n"), 0o440); err != nil {
 		t.Fatal(err)
 	}
-	parsed := func(variables map[string]string) (config, error) {
-		return parse(nil, func(name string) string { return variables[name] }, t.Output())
+	parsed := func(all map[string]string) (config, error) {
+		return parse(nil, variables(all), t.Output())
 	}
 	cfg, err := parsed(map[string]string{"MASTER_FILE": file, "STORE_FILE": file})
 	if err != nil || len(cfg.masters) != 2 || cfg.store != "one two" {
@@ -45,7 +45,7 @@ func TestInvisible(t *testing.T) {
 			t.Fatal(err)
 		}
 		for variable, value := range map[string]string{"MASTER_FILE": file, "STORE_FILE": file, "MASTER": content, "STORE": content} {
-			_, err := parse(nil, func(name string) string { return map[string]string{variable: value}[name] }, t.Output())
+			_, err := parse(nil, variables(map[string]string{variable: value}), t.Output())
 			if err == nil || !strings.Contains(err.Error(), variable+": ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), master) {
 				t.Errorf("%s with %q: %v, want %s", variable, content, err, want)
 			}
@@ -60,9 +60,22 @@ func TestEmptyFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := parse(nil, func(name string) string { return map[string]string{"STORE_FILE": file}[name] }, t.Output())
+		_, err := parse(nil, variables(map[string]string{"STORE_FILE": file}), t.Output())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+// TestEmptyVariable: a variable that's set but empty, perhaps because another one wasn't set, doesn't
+// mean the default: the clients' webhooks would go to a new database in the working directory.
+func TestEmptyVariable(t *testing.T) {
+	for _, name := range []string{"STORE", "STORE_FILE", "MASTER", "MASTER_FILE"} {
+		for _, value := range []string{"", " \n"} {
+			_, err := parse([]string{"-dev"}, variables(map[string]string{name: value}), t.Output())
+			if err == nil || !strings.Contains(err.Error(), "environment variable "+name+": it's empty") {
+				t.Errorf("%s=%q: %v", name, value, err)
+			}
 		}
 	}
 }
@@ -73,7 +86,7 @@ func TestLineEnds(t *testing.T) {
 	if err := os.WriteFile(file, []byte(master+"1\r\n"+master+"2\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := parse(nil, func(name string) string { return map[string]string{"MASTER_FILE": file}[name] }, t.Output())
+	cfg, err := parse(nil, variables(map[string]string{"MASTER_FILE": file}), t.Output())
 	if err != nil || len(cfg.masters) != 2 || string(cfg.masters[0]) != master+"1" || string(cfg.masters[1]) != master+"2" {
 		t.Errorf("got %q, %v", cfg.masters, err)
 	}
@@ -83,7 +96,7 @@ func TestLineEnds(t *testing.T) {
 func command(t *testing.T, store string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(t.Context(), append([]string{"-store", store}, args...), environment, &out, t.Output())
+	err := run(t.Context(), append([]string{"-store", store}, args...), withMaster, &out, t.Output())
 	return out.String(), err
 }
 

@@ -46,7 +46,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(2)
 	}
@@ -71,7 +71,7 @@ type config struct {
 
 var commands = []string{"", "migrate", "add", "secrets", "retire", "given-up", "replay"}
 
-func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
+func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
@@ -101,6 +101,9 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		cfg.schedule = nil // the last one counts, as with other flags
 		for field := range strings.SplitSeq(text, ",") {
 			delay, err := time.ParseDuration(field)
+			if err == nil && delay < 0 {
+				err = fmt.Errorf("%v: must not be negative", delay)
+			}
 			if err != nil {
 				return err
 			}
@@ -125,19 +128,27 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		return cfg, errors.New("an argument is empty, perhaps because a variable isn't set")
 	case cfg.listen == "": // which would mean all addresses
 		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
-	case cfg.delivery.Timeout <= 0:
-		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)
+	case cfg.drain < 0:
+		return cfg, fmt.Errorf("-drain %v: must not be negative", cfg.drain)
+	}
+	for name, value := range map[string]time.Duration{"timeout": cfg.delivery.Timeout, "max-stale": cfg.maxStale, "max-pause": cfg.delivery.MaxPause} {
+		if value <= 0 {
+			return cfg, fmt.Errorf("-%s %v: must be greater than zero", name, value)
+		}
 	}
 	cfg.delivery.Policy = new(egress.Policy)
 	if cfg.dev {
 		cfg.delivery.Policy = egress.Development()
 	}
-	return cfg, cfg.environment(getenv)
+	return cfg, cfg.readSecrets(lookup)
 }
 
-// environment reads the secrets.
-func (cfg *config) environment(getenv func(string) string) error {
-	store, err := setting(getenv, "STORE")
+// environment is [os.LookupEnv].
+type environment func(name string) (value string, isSet bool)
+
+// readSecrets reads the secrets.
+func (cfg *config) readSecrets(lookup environment) error {
+	store, err := lookup.setting("STORE")
 	if err != nil {
 		return err
 	}
@@ -145,7 +156,7 @@ func (cfg *config) environment(getenv func(string) string) error {
 		return errors.New("environment variable STORE or STORE_FILE: want one line")
 	}
 	cfg.store = cmp.Or(cfg.store, store, "sqlite:service.db")
-	masters, err := setting(getenv, "MASTER")
+	masters, err := lookup.setting("MASTER")
 	if err != nil {
 		return err
 	}
@@ -160,14 +171,20 @@ func (cfg *config) environment(getenv func(string) string) error {
 
 // setting returns the value of an environment variable, or the text of the file that the variable
 // with _FILE names. It's empty only if neither is set.
-func setting(getenv func(string) string, name string) (value string, err error) {
-	if path := getenv(name + "_FILE"); path != "" {
+func (lookup environment) setting(name string) (value string, err error) {
+	path, isFile := lookup(name + "_FILE")
+	value, isSet := lookup(name)
+	switch {
+	case isFile:
 		name += "_FILE"
-		if value, err = textfile.Read(path); err == nil && strings.TrimSpace(value) == "" {
+		if strings.TrimSpace(path) == "" {
+			err = errors.New("it's empty: give it a value, or unset it")
+		} else if value, err = textfile.Read(path); err == nil && strings.TrimSpace(value) == "" {
 			err = fmt.Errorf("%s is empty", path)
 		}
-	} else {
-		value = getenv(name)
+	case isSet && strings.TrimSpace(value) == "":
+		err = errors.New("it's empty: give it a value, or unset it")
+	case isSet:
 		err = textfile.Check(value)
 	}
 	if err != nil {
@@ -177,8 +194,8 @@ func setting(getenv func(string) string, name string) (value string, err error) 
 }
 
 // run runs a command until it's complete or ctx ends.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	cfg, err := parse(args, getenv, stderr)
+func run(ctx context.Context, args []string, lookup environment, stdout, stderr io.Writer) (err error) {
+	cfg, err := parse(args, lookup, stderr)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,15 @@ const (
 	webhooks = "/api/v1/configure/configure-webhook"
 )
 
-func environment(name string) string {
-	return map[string]string{"MASTER": master}[name]
+// variables returns an environment with these variables.
+func variables(all map[string]string) environment {
+	return func(name string) (string, bool) {
+		value, isSet := all[name]
+		return value, isSet
+	}
 }
+
+var withMaster = variables(map[string]string{"MASTER": master})
 
 // newStore returns the -store of a database with its tables and two clients.
 func newStore(t *testing.T) string {
@@ -65,16 +71,16 @@ func newStore(t *testing.T) string {
 // servers.
 func start(t *testing.T, args ...string) (service, metrics string) {
 	t.Helper()
-	return startWith(t, environment, args...)
+	return startWith(t, withMaster, args...)
 }
 
-func startWith(t *testing.T, environment func(string) string, args ...string) (service, metrics string) {
+func startWith(t *testing.T, lookup environment, args ...string) (service, metrics string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0"}, args...), environment, writer, t.Output())
+		err := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0"}, args...), lookup, writer, t.Output())
 		writer.CloseWithError(err)
 		ended <- err
 	}()
@@ -209,13 +215,13 @@ func TestWalkThrough(t *testing.T) {
 	}
 	status.Store(http.StatusNoContent)
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-store", store, "given-up"}, environment, &out, t.Output()); err != nil {
+	if err := run(t.Context(), []string{"-store", store, "given-up"}, withMaster, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	id, _, _ := strings.Cut(failed, " ")
 	expect(t, out.String(), "acme e1 "+id+" 3 status")
 	out.Reset()
-	if err := run(t.Context(), []string{"-store", store, "-since", before.Format(time.RFC3339), "replay"}, environment, &out, t.Output()); err != nil {
+	if err := run(t.Context(), []string{"-store", store, "-since", before.Format(time.RFC3339), "replay"}, withMaster, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, out.String(), "acme: 2\n") // the one that had no webhook was dropped
@@ -311,7 +317,7 @@ func sender(t *testing.T, args []string) func() string {
 func idle(t *testing.T, args []string) *service {
 	t.Helper()
 	logger := newLogger(t.Output())
-	cfg, err := parse(args, environment, t.Output())
+	cfg, err := parse(args, withMaster, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +356,7 @@ func TestOutbox(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 }
 
-func nothing(string) string { return "" }
+func nothing(string) (string, bool) { return "", false }
 
 // TestGivenUp prints the notifications of one client, and of all clients. They're more than one
 // page. It needs no MASTER.
@@ -565,6 +571,11 @@ func TestBadArguments(t *testing.T) {
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no time for an attempt", []string{"-store", there, "-timeout", "0"}, "-timeout 0s: must be greater than zero"},
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "service.db: "},
+		{"no time in a copy", []string{"-store", there, "-max-stale", "0"}, "-max-stale 0s: must be greater than zero"},
+		{"no pause", []string{"-store", there, "-max-pause", "0"}, "-max-pause 0s: must be greater than zero"},
+		{"a negative pause", []string{"-store", there, "-max-pause", "-1s"}, "-max-pause -1s: must be greater than zero"},
+		{"an end before the start", []string{"-store", there, "-drain", "-5s"}, "-drain -5s: must not be negative"},
+		{"a negative delay", []string{"-store", there, "-schedule", "1s,-1s"}, "-1s: must not be negative"},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-since", "yesterday"}, "since"},
@@ -579,7 +590,7 @@ func TestBadArguments(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, log bytes.Buffer
-			err := run(t.Context(), tt.args, environment, &out, &log)
+			err := run(t.Context(), tt.args, withMaster, &out, &log)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -588,10 +599,9 @@ func TestBadArguments(t *testing.T) {
 			}
 		})
 	}
-	for _, master := range []string{"", "too-short"} {
-		with := func(name string) string { return map[string]string{"MASTER": master}[name] }
-		if err := run(t.Context(), []string{"-store", there}, with, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "MASTER, want for instance the output of openssl") {
-			t.Errorf("with the master %q: %v", master, err)
+	for name, lookup := range map[string]environment{"none": nothing, "short": variables(map[string]string{"MASTER": "too-short"})} {
+		if err := run(t.Context(), []string{"-store", there}, lookup, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "MASTER, want for instance the output of openssl") {
+			t.Errorf("with the master %q: %v", name, err)
 		}
 	}
 }
@@ -605,7 +615,7 @@ func TestNotReady(t *testing.T) {
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
 			var log bytes.Buffer
-			err := run(t.Context(), append([]string{"-store", store, "-listen", "127.0.0.1:0"}, command...), environment, io.Discard, &log)
+			err := run(t.Context(), append([]string{"-store", store, "-listen", "127.0.0.1:0"}, command...), withMaster, io.Discard, &log)
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s %q: %v", store, command, err)
 			}
@@ -649,7 +659,7 @@ func TestMissingTable(t *testing.T) {
 
 // TestScheduleTwice: the last -schedule counts, as with other flags.
 func TestScheduleTwice(t *testing.T) {
-	cfg, err := parse([]string{"-schedule", "1s,2s", "-schedule", "3s"}, environment, t.Output())
+	cfg, err := parse([]string{"-schedule", "1s,2s", "-schedule", "3s"}, withMaster, t.Output())
 	if err != nil || !slices.Equal(cfg.schedule, deliver.Schedule{3 * time.Second}) {
 		t.Errorf("%v, %v", cfg.schedule, err)
 	}
