@@ -162,7 +162,9 @@ func (d *database) printSecrets(ctx context.Context, client string, out io.Write
 		if used > 0 {
 			last = "last used " + time.Unix(used, 0).UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintln(out, id, name, last)
+		if _, err := fmt.Fprintln(out, id, name, last); err != nil {
+			return err
+		}
 	}
 	return rows.Err()
 }

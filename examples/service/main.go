@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -69,7 +70,19 @@ type config struct {
 	command, client, name  string // the name of a secret or an entity
 }
 
-var commands = []string{"", "migrate", "add", "secrets", "retire", "given-up", "replay"}
+// commands are the commands, with how many arguments each takes at most.
+var commands = map[string]int{"": 0, "migrate": 0, "add": 2, "secrets": 1, "retire": 2, "given-up": 2, "replay": 2}
+
+// uses reports whether a command uses a flag.
+func uses(command, flag string) bool {
+	switch flag {
+	case "store", "migrate", "dev":
+		return true
+	case "since":
+		return command == "given-up" || command == "replay"
+	}
+	return command == ""
+}
 
 func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
@@ -119,11 +132,22 @@ func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err
 		return cfg, err
 	}
 	cfg.command, cfg.client, cfg.name = flags.Arg(0), flags.Arg(1), flags.Arg(2)
+	most, isKnown := commands[cfg.command]
+	var unused []string
+	flags.Visit(func(f *flag.Flag) {
+		if !uses(cfg.command, f.Name) {
+			unused = append(unused, "-"+f.Name)
+		}
+	})
 	switch {
-	case !slices.Contains(commands, cfg.command):
-		return cfg, fmt.Errorf("unknown command %q, want %s", cfg.command, strings.Join(commands[1:], ", "))
-	case flags.NArg() > 3:
-		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
+	case !isKnown:
+		return cfg, fmt.Errorf("unknown command %q, want %s", cfg.command, strings.Join(slices.Sorted(maps.Keys(commands))[1:], ", "))
+	case unused != nil && cfg.command == "":
+		return cfg, fmt.Errorf("serving doesn't use %s", strings.Join(unused, ", "))
+	case unused != nil:
+		return cfg, fmt.Errorf("%s doesn't use %s", cfg.command, strings.Join(unused, ", "))
+	case flags.NArg() > most+1:
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(most+1))
 	case slices.Contains(flags.Args(), ""):
 		return cfg, errors.New("an argument is empty, perhaps because a variable isn't set")
 	case cfg.listen == "": // which would mean all addresses

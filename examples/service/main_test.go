@@ -382,6 +382,22 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// fullDisk refuses what's written to it.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// TestWriteFails: a list that can't be written isn't taken for a complete one.
+func TestWriteFails(t *testing.T) {
+	args, _ := withEnded(t, 1)
+	for _, command := range []string{"secrets", "given-up"} {
+		err := run(t.Context(), append(args, command), nothing, fullDisk{}, t.Output())
+		if err == nil || !strings.Contains(err.Error(), "no space left") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
 // withEnded returns a service that doesn't run, with notifications that were given up: one of
 // other, and the rest of acme. Each client also has one that was dropped, and a webhook.
 func withEnded(t *testing.T, given int) (args []string, s *service) {
@@ -587,6 +603,11 @@ func TestBadArguments(t *testing.T) {
 		{"empty client", []string{"-store", there, "replay", ""}, "an argument is empty"},
 		{"empty name of a secret", []string{"-store", there, "retire", "acme", ""}, "an argument is empty"},
 		{"two entities", []string{"-store", there, "replay", "acme", "e1", "e2"}, `unexpected argument "e2"`},
+		{"a name where none is used", []string{"-store", there, "secrets", "acme", "first"}, `unexpected argument "first"`},
+		{"a client to migrate", []string{"-store", there, "migrate", "acme"}, `unexpected argument "acme"`},
+		{"a time where none is used", []string{"-store", there, "-since", "2026-01-31T12:00:00Z", "secrets"}, "secrets doesn't use -since"},
+		{"a time to serve", []string{"-store", there, "-since", "2026-01-31T12:00:00Z"}, "serving doesn't use -since"},
+		{"flags of the service", []string{"-store", there, "-schedule", "1s", "-listen", "127.0.0.1:0", "replay", "acme"}, "replay doesn't use -listen, -schedule"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, log bytes.Buffer
@@ -615,7 +636,7 @@ func TestNotReady(t *testing.T) {
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
 			var log bytes.Buffer
-			err := run(t.Context(), append([]string{"-store", store, "-listen", "127.0.0.1:0"}, command...), withMaster, io.Discard, &log)
+			err := run(t.Context(), append([]string{"-store", store}, command...), withMaster, io.Discard, &log)
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s %q: %v", store, command, err)
 			}

@@ -24,7 +24,9 @@ func (d *database) printGivenUp(ctx context.Context, cfg config, stdout io.Write
 			if cfg.name != "" && cfg.name != e.Entity || e.Enqueued.Before(cfg.since) {
 				continue
 			}
-			fmt.Fprintln(stdout, e.Client, e.Entity, e.ID, e.Attempts, e.Reason)
+			if _, err := fmt.Fprintln(stdout, e.Client, e.Entity, e.ID, e.Attempts, e.Reason); err != nil {
+				return err
+			}
 		}
 		if query.After = page.Next; query.After == "" {
 			return nil
