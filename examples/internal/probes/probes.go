@@ -18,7 +18,8 @@ import (
 //
 //	/livez    200 as long as the process responds; if it doesn't, restart it
 //	/readyz   503 before the service has started and after Stop; send it no requests then
-//	/healthz  503 if a part doesn't work, with the names of all parts; alert somebody
+//	/healthz  503 before the service has started and if a part doesn't work, with the names of all
+//	          parts; alert somebody
 //
 // /readyz doesn't follow the health of a shared store. Otherwise all processes would leave
 // the load balancer at the same moment. Clients would get its errors then, and not a 503 that
@@ -44,7 +45,8 @@ func New(logger *slog.Logger) *Probes {
 	return &Probes{logger: logger, parts: map[string]healthy{}, failing: map[string]bool{}}
 }
 
-// Watch lets /healthz show a part, if it knows its health. Don't call Watch after Start.
+// Watch lets /healthz show a part, if it has a method Healthy as the stores have. Other parts aren't
+// shown, so if you wrap a part, pass the method through. Don't call Watch after Start.
 func (p *Probes) Watch(name string, part any) {
 	if h, ok := part.(healthy); ok {
 		p.parts[name] = h
@@ -101,9 +103,9 @@ func (p *Probes) CheckEvery(ctx context.Context, interval time.Duration) {
 // serveHealth responds with the state of each part. Only the log has the causes, since the
 // path may be public.
 func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
-	status, states := http.StatusOK, map[string]string{}
+	status, states := http.StatusServiceUnavailable, map[string]string{}
 	if isStarted {
-		states = p.check(r.Context())
+		status, states = http.StatusOK, p.check(r.Context())
 	}
 	for _, state := range states {
 		if state != "ok" {
@@ -113,11 +115,15 @@ func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted b
 	respond(w, status, states)
 }
 
-// check returns the state of each part, and logs what has changed.
+// check returns the state of each part, and logs what has changed. The states of those that it could
+// not ask before ctx ended are unknown.
 func (p *Probes) check(ctx context.Context) map[string]string {
 	limited, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	states := map[string]string{}
+	for name := range p.parts {
+		states[name] = "unknown"
+	}
 	for name, part := range p.parts {
 		err := part.Healthy(limited)
 		if ctx.Err() != nil {

@@ -38,7 +38,7 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	want("before the start", map[string]string{
-		"/livez": "200", "/readyz": "503", "/healthz": "200 {}", "/": `503 {"error":"temporarily_unavailable",`,
+		"/livez": "200", "/readyz": "503", "/healthz": "503 {}", "/": `503 {"error":"temporarily_unavailable",`,
 	})
 	p.Start(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	works := map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200 {\"store\":\"ok\"}\n", "/": "418", "/livez/": "418"}
@@ -56,6 +56,32 @@ func TestProbes(t *testing.T) {
 	}
 	p.Stop()
 	want("stopping", map[string]string{"/livez": "200", "/readyz": "503", "/healthz": "200", "/": "418"})
+}
+
+// hanging is a part whose Healthy hangs until its context ends.
+type hanging struct{ isAsked chan struct{} }
+
+func (h hanging) Healthy(ctx context.Context) error {
+	close(h.isAsked)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestRequestEnds: if the request ends before a part could say how it is, the response isn't that all
+// is well, and the log doesn't say that the part fails.
+func TestRequestEnds(t *testing.T) {
+	var log bytes.Buffer
+	p := probes.New(slog.New(slog.NewTextHandler(&log, nil)))
+	store := hanging{make(chan struct{})}
+	p.Watch("store", store)
+	p.Start(http.NotFoundHandler())
+	ctx, end := context.WithCancel(t.Context())
+	go func() { <-store.isAsked; end() }()
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/healthz", nil))
+	if got, want := w.Result().Status[:3]+" "+w.Body.String(), "503 {\"store\":\"unknown\"}\n"; got != want || log.Len() > 0 {
+		t.Errorf("got %q, want %q; logged %s", got, want, &log)
+	}
 }
 
 // patient returns one result after the other. Then the process ends.

@@ -11,7 +11,8 @@ import (
 
 // Watch adds the figures of a part of your service, such as its store. You get its health if
 // it has a method Healthy, and more for a [store.File], a [cache.Cache] and an
-// [outbox.Outbox]. The name becomes the value of the label "part". Watch returns the registry's
+// [outbox.Outbox]. A part that wraps one of these and passes nothing through has no figures, so no
+// alert fires for it: watch what it wraps. The name becomes the value of the label "part". Watch returns the registry's
 // error, for example if the name is taken.
 //
 // Watch logs nothing. Let examples/internal/probes check the part, too, so that the log has the
