@@ -69,15 +69,17 @@ func (p *Policy) denies(addr netip.Addr) bool {
 }
 
 // allows reports whether a prefix of AllowPrefixes contains addr, which isn't IPv4-mapped. A
-// prefix that is too wide allows nothing.
+// prefix that we can't use, or that is too wide, allows nothing.
 func (p *Policy) allows(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.AllowPrefixes, func(prefix netip.Prefix) bool {
-		return prefix.Contains(addr) && !isTooWide(prefix)
+		return prefix.Contains(addr) && isUsable(prefix) && !isTooWide(prefix)
 	})
 }
 
+// isUsable reports whether a prefix means what it says. With bits of a host, as in 10.1.2.3/8, it can
+// be meant for one address.
 func isUsable(prefix netip.Prefix) bool {
-	return prefix.IsValid() && !prefix.Addr().Is4In6()
+	return prefix.IsValid() && !prefix.Addr().Is4In6() && prefix == prefix.Masked()
 }
 
 // isTooWide reports whether a prefix is wider than any entry of the special-purpose

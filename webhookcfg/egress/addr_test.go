@@ -348,7 +348,7 @@ func TestContextEndsWhileLocalAddrsHang(t *testing.T) {
 
 func TestInvalidPolicies(t *testing.T) {
 	mapped := netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.0"), 104)
-	for name, bad := range map[string]netip.Prefix{"invalid": {}, "mapped": mapped} {
+	for name, bad := range map[string]netip.Prefix{"invalid": {}, "mapped": mapped, "bits of a host": netip.MustParsePrefix("10.1.2.3/8")} {
 		t.Run(name, func(t *testing.T) {
 			denying := &egress.Policy{LocalAddrs: noAddresses, DenyPrefixes: []netip.Prefix{bad}}
 			allowing := &egress.Policy{LocalAddrs: noAddresses, AllowPrefixes: []netip.Prefix{bad}}

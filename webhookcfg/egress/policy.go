@@ -101,14 +101,17 @@ func Development() *Policy {
 	}
 }
 
-// Validate returns an error if a prefix is invalid or IPv4-mapped, if one of AllowPrefixes is
-// too wide, or if a port is 0. [Policy.Prober], [Policy.Transport] and [Policy.Client] call
-// it. If you use an invalid policy anyway, it allows no more than a valid one: such a prefix
+// Validate returns an error if a prefix is invalid or IPv4-mapped, if it has bits set beyond its
+// length, as 10.1.2.3/8 does, if one of AllowPrefixes is too wide, or if a port is 0.
+// [Policy.Prober], [Policy.Transport] and [Policy.Client] call it. If you use an invalid policy anyway, it allows no more than a valid one: such a prefix
 // in DenyPrefixes matches every address, and one in AllowPrefixes none.
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
-		if !isUsable(prefix) {
+		switch addr := prefix.Addr(); {
+		case !prefix.IsValid() || addr.Is4In6():
 			return fmt.Errorf("egress: prefix %v is invalid, or IPv4-mapped (write that as IPv4)", prefix)
+		case !isUsable(prefix):
+			return fmt.Errorf("egress: prefix %v has bits set beyond its length: write %v, or %v/%d for the one address", prefix, prefix.Masked(), addr, addr.BitLen())
 		}
 	}
 	if i := slices.IndexFunc(p.AllowPrefixes, isTooWide); i >= 0 {
