@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -29,13 +30,17 @@ type Violation struct {
 // those, as [egress.Policy.CheckStored] says, but nobody could set them again.
 //
 // Audit checks URLs and literal addresses. It doesn't resolve names, and changes nothing. It
-// ends with an error as [Webhooks] does, or if it can't check an address. That error wraps
-// [egress.ErrUnavailable].
+// ends with an error as [Webhooks] does, if [egress.Policy.Validate] refuses the policy, or if it
+// can't check an address. The last one wraps [egress.ErrUnavailable].
 func Audit(ctx context.Context, st webhookcfg.Store, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	if policy == nil {
 		policy = new(egress.Policy)
 	}
 	return func(yield func(Violation, error) bool) {
+		if err := policy.Validate(); err != nil {
+			yield(Violation{}, fmt.Errorf("admin: audit: %w", err))
+			return
+		}
 		for e, err := range Webhooks(ctx, st, client) {
 			var rule error
 			if err == nil && !e.Webhook.URL.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/store"
@@ -86,6 +87,27 @@ func TestAuditAll(t *testing.T) {
 		}
 		if diff := cmp.Diff(want[:min(enough, len(want))], got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// TestAuditOfInvalidPolicy: with a policy that no handler accepts, Audit ends with the reason instead of
+// a list of all that the rest of the policy refuses.
+func TestAuditOfInvalidPolicy(t *testing.T) {
+	st := store.NewMemory()
+	if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://10.1.2.3/"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{"10.1.2.3/8", "0.0.0.0/0"} {
+		policy := &egress.Policy{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix(prefix)}}
+		yielded := 0
+		for violation, err := range admin.AuditAll(t.Context(), st, policy) {
+			if yielded++; err == nil || !strings.Contains(err.Error(), prefix) {
+				t.Errorf("%s: %+v, %v", prefix, violation, err)
+			}
+		}
+		if yielded != 1 {
+			t.Errorf("%s: %d results, want the error", prefix, yielded)
 		}
 	}
 }
