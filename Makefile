@@ -53,7 +53,7 @@ test:
 check: format fix vet staticcheck
 
 format:
-	@unformatted=$$($(call tool,gofumpt) -l .); test -z "$$unformatted" || { echo "gofumpt: $$unformatted"; exit 1; }
+	@set -e; gofumpt="$(call tool,gofumpt)"; unformatted=$$("$$gofumpt" -l .); test -z "$$unformatted" || { echo "gofumpt: $$unformatted"; exit 1; }
 
 # fix fails where a newer construct replaces an older one.
 fix:
@@ -104,8 +104,9 @@ registries:
 
 # fuzz runs every fuzz target for FUZZTIME each.
 fuzz:
-	$(call each,$(PUBLIC),for package in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	$(call each,$(PUBLIC),packages=$$(go list ./...); for package in $$packages; do \
+		listed=$$(go test -list '^Fuzz' $$package); \
+		for target in $$(echo "$$listed" | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
