@@ -74,7 +74,7 @@ func newProcess(o *Outbox) *process {
 //
 // Run returns an error at once if it can't work: without a sender, if tables are missing when it
 // starts, if they're of a later version, or if another process has another [Options.Schedule] or
-// [Options.Order]. Options.Logger gets that error, too.
+// [Options.Order]. [Options.Logger] gets that error, too.
 func (o *Outbox) Run(ctx context.Context) error {
 	err := o.work(ctx)
 	if err != nil {
