@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,6 +173,16 @@ func awaitGivenUp(t *testing.T, metrics string, n int64) {
 	})
 }
 
+// change changes a module through the service, and returns its version.
+func change(t *testing.T, service, id string) (version int64) {
+	t.Helper()
+	got := call(t, http.MethodPut, service+"/api/v1/modules/"+id, "on")
+	if _, err := fmt.Sscanf(got, `200 {"version":%d}`, &version); err != nil {
+		t.Fatalf("got %s: %v", got, err)
+	}
+	return version
+}
+
 // TestWalkThrough follows the README: a change is delivered, or given up, and replayed.
 func TestWalkThrough(t *testing.T) {
 	status := new(atomic.Int64)
@@ -195,21 +204,21 @@ func TestWalkThrough(t *testing.T) {
 	service, metrics := start(t, "-store", store, "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
 
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "404 ")
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
+	first := change(t, service, "e1")
 	awaitGivenUp(t, metrics, 0) // nothing is sent, as there is no webhook
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "200 ")
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":2}`)
+	second := change(t, service, "e1")
 	const body = ` {"data":{"id":"e1","version":%d},"type":"module.updated"}`
-	if got := <-received; !strings.HasSuffix(got, fmt.Sprintf(body, 2)) {
+	if got := <-received; !strings.HasSuffix(got, fmt.Sprintf(body, second)) {
 		t.Errorf("received %s", got)
 	}
 
 	status.Store(http.StatusInternalServerError)
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":3}`)
+	third := change(t, service, "e1")
 	awaitGivenUp(t, metrics, 1)
 	failed := <-received
 	for attempt := 2; attempt <= 3; attempt++ {
-		if got := <-received; got != failed || !strings.HasSuffix(got, fmt.Sprintf(body, 3)) {
+		if got := <-received; got != failed || !strings.HasSuffix(got, fmt.Sprintf(body, third)) {
 			t.Errorf("attempt %d has %s, the first one %s", attempt, got, failed)
 		}
 	}
@@ -226,14 +235,14 @@ func TestWalkThrough(t *testing.T) {
 	}
 	expect(t, out.String(), "acme: 2\n") // the one that had no webhook was dropped
 	again := []string{<-received, <-received}
-	if !slices.Contains(again, failed) || !slices.ContainsFunc(again, func(got string) bool { return strings.HasSuffix(got, fmt.Sprintf(body, 1)) }) {
+	if !slices.Contains(again, failed) || !slices.ContainsFunc(again, func(got string) bool { return strings.HasSuffix(got, fmt.Sprintf(body, first)) }) {
 		t.Errorf("replay sends %s, want %s and the first change", again, failed)
 	}
 	awaitGivenUp(t, metrics, 0)
 
 	expectDelivery(t, service, `"delivery":{"state":"ok"`)
 	status.Store(http.StatusGone)
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
+	change(t, service, "e1")
 	awaitGivenUp(t, metrics, 0) // nobody wants it
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
 	for name, want := range map[string]string{
@@ -353,7 +362,7 @@ func TestOutbox(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO wh_outbox_message"); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
+	change(t, service, "e1")
 }
 
 func nothing(string) (string, bool) { return "", false }
@@ -566,7 +575,7 @@ func TestBadModules(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+secret, "on"), "400 ")
 	expect(t, call(t, http.MethodGet, service+"/api/v1/signing-key?endpoint_id="+secret, ""), "400 ")
 	for _, id := range []string{longest, "Az-09_"} {
-		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, ""), `200 {"version":1}`)
+		change(t, service, id)
 		set := fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":"http://127.0.0.1:1/"}`, id)
 		expect(t, call(t, http.MethodPost, service+webhooks, set), "200 ")
 	}
@@ -686,40 +695,73 @@ func TestScheduleTwice(t *testing.T) {
 	}
 }
 
-// TestRestoredBackup: once the statement in PRODUCTION.md has raised the versions of a restored
-// backup, no change gets an ID that its receivers have seen. Without it, they come again.
-func TestRestoredBackup(t *testing.T) {
-	document, err := os.ReadFile("PRODUCTION.md")
-	if err != nil {
+// TestVersionsGrow: each version is above the last, even if the clock has gone back since.
+func TestVersionsGrow(t *testing.T) {
+	s := idle(t, []string{"-store", newStore(t)})
+	update := func() int64 {
+		t.Helper()
+		version, err := s.update(t.Context(), module{"acme", "e1", []byte("on")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	last := update()
+	for range 100 {
+		version := update()
+		if version <= last {
+			t.Fatalf("version %d after %d", version, last)
+		}
+		last = version
+	}
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE modules SET version = $1", ahead); err != nil {
 		t.Fatal(err)
 	}
-	_, raise, _ := strings.Cut(string(document), "```sql\nUPDATE modules SET version")
-	raise, _, _ = strings.Cut(raise, "```")
-	for _, isRaised := range []bool{false, true} {
-		s := idle(t, []string{"-store", newStore(t)})
-		exec := func(statement string) {
-			t.Helper()
-			if _, err := s.database.ExecContext(t.Context(), statement); err != nil {
+	if got := update(); got != ahead+1 {
+		t.Errorf("version %d after %d", got, ahead)
+	}
+}
+
+// TestRestoredBackup: no change gets an ID that its receivers have seen, whether the module was
+// changed or created since the restored backup, or the table was lost and is created empty.
+func TestRestoredBackup(t *testing.T) {
+	for name, restore := range map[string][]string{
+		"changed since the backup": {"DELETE FROM modules", "INSERT INTO modules SELECT * FROM backup"},
+		"created since the backup": {"DELETE FROM modules"},
+		"the table was lost":       {"DROP TABLE modules"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := idle(t, []string{"-store", newStore(t)})
+			exec := func(statement string) {
+				t.Helper()
+				if _, err := s.database.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change := func() string {
+				t.Helper()
+				version, err := s.update(t.Context(), module{"acme", "e1", []byte("on")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return module{"acme", "e1", nil}.changed(version).Message.ID
+			}
+			seen := []string{change()}
+			exec("CREATE TABLE backup AS SELECT * FROM modules")
+			seen = append(seen, change(), change())
+			exec("DELETE FROM wh_outbox_message")
+			for _, statement := range restore {
+				exec(statement)
+			}
+			if err := s.database.migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}
-		change := func() string {
-			t.Helper()
-			version, err := s.update(t.Context(), module{"acme", "e1", []byte("on")})
-			if err != nil {
-				t.Fatal(err)
+			for range seen {
+				if id := change(); slices.Contains(seen, id) {
+					t.Errorf("the ID %s comes again", id)
+				}
 			}
-			return module{"acme", "e1", nil}.changed(version).Message.ID
-		}
-		change()
-		seen := []string{change(), change()}
-		exec("DELETE FROM wh_outbox_message")
-		exec("UPDATE modules SET version = 1") // as it was after the first change
-		if isRaised {
-			exec("UPDATE modules SET version" + raise)
-		}
-		if again := slices.Contains(seen, change()); again == isRaised {
-			t.Errorf("raised: %t, an ID comes again: %t", isRaised, again)
-		}
+		})
 	}
 }

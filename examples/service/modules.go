@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -21,13 +22,16 @@ type module struct {
 	state      []byte
 }
 
-// Both databases understand these statements.
+// Both databases understand these statements. A version is the time of the change in microseconds,
+// or one more than the last version if that isn't later. A module that a restored backup doesn't
+// have, or only with an earlier state, then goes on above all versions that receivers have seen.
 const (
 	createModules = `CREATE TABLE IF NOT EXISTS modules (
 	client text NOT NULL, id text NOT NULL, state bytea NOT NULL, version bigint NOT NULL,
 	PRIMARY KEY (client, id))`
-	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
-ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
+	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, $4)
+ON CONFLICT (client, id) DO UPDATE SET state = excluded.state,
+	version = CASE WHEN excluded.version > modules.version THEN excluded.version ELSE modules.version + 1 END RETURNING version`
 	findModule = `SELECT count(*) FROM modules WHERE client = $1 AND id = $2`
 )
 
@@ -85,7 +89,7 @@ func (s *service) update(ctx context.Context, m module) (version int64, err erro
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after a commit
-	if err := tx.QueryRowContext(ctx, updateModule, m.client, m.id, m.state).Scan(&version); err != nil {
+	if err := tx.QueryRowContext(ctx, updateModule, m.client, m.id, m.state, time.Now().UnixMicro()).Scan(&version); err != nil {
 		return 0, err
 	}
 	if err := s.queue.Enqueue(ctx, tx, m.changed(version)); err != nil {

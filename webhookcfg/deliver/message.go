@@ -56,9 +56,11 @@ var (
 // give the parts away, unless they can be guessed.
 //
 // After you have restored a backup, versions that were used after it come again, and receivers
-// would drop those messages. So raise all versions beyond any that were used, or make one of the
-// parts a generation that you raise with each restore. If you enqueue a change exactly once, as in
-// its own transaction, you can also leave the ID of the message empty, where the queue allows that.
+// would drop those messages. So make a version from the time of the change, as examples/service
+// does, or make one of the parts a generation that you raise with each restore. It isn't enough to
+// raise the versions in the backup: an entity that was created after it would start at 1 again. If
+// you enqueue a change exactly once, as in its own transaction, you can also leave the ID of the
+// message empty, where the queue allows that.
 func MessageID(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
