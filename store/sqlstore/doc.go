@@ -101,6 +101,10 @@
 // server keeps running, or replace the file of an SQLite database, restart the processes that
 // have a cache.
 //
+// Before you put a copy in the place of the file of an SQLite database, remove the files next to
+// it whose names end in -wal, -shm and -journal, or restore with .restore of the program sqlite3.
+// After a crash they're still there, and SQLite would apply them to the copy, which damages it.
+//
 // # Upgrade
 //
 // Call [Store.Migrate] from the new version first. The section Upgrade of CHANGELOG.md has the
