@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -29,12 +30,14 @@ type database struct {
 	queue    *outbox.Outbox // without a sender, for commands
 }
 
-// openDatabase opens the database that -store specifies.
-func openDatabase(name string, logger *slog.Logger) (d *database, err error) {
+// openDatabase opens the database that -store specifies. It creates the file of an SQLite database
+// only if its tables are created too, so that no other command, perhaps of another user, leaves an
+// empty file that the service can't write to.
+func openDatabase(name string, isCreated bool, logger *slog.Logger) (d *database, err error) {
 	d = new(database)
 	if path, ok := strings.CutPrefix(name, "sqlite:"); ok && path != "" {
 		d.dialect = sqlstore.SQLite()
-		d.DB, err = openSQLite(path)
+		d.DB, err = openSQLite(path, isCreated)
 	} else if strings.HasPrefix(name, "postgres://") {
 		d.dialect = sqlstore.PostgreSQL()
 		d.DB, err = openPostgreSQL(name)
@@ -123,11 +126,17 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
 
 // openSQLite opens a database in a file, for one machine.
-func openSQLite(path string) (*sql.DB, error) {
-	// SQLite would create a file that other users can read.
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func openSQLite(path string, isCreated bool) (*sql.DB, error) {
+	mode := os.O_RDWR
+	if isCreated {
+		mode |= os.O_CREATE
+	}
+	file, err := os.OpenFile(path, mode, 0o600) // SQLite would create a file that other users can read
 	if err == nil {
 		err = file.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) && !isCreated {
+		err = fmt.Errorf("%w: if the path is right, run the command migrate first, as the user of the service, or start the service with -migrate", err)
 	}
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func TestSQLiteFileIsPrivate(t *testing.T) {
 		t.Skip("the access list of the directory decides")
 	}
 	dir := t.TempDir()
-	d, err := openDatabase("sqlite:"+filepath.Join(dir, "service.db"), newLogger(t.Output()))
+	d, err := openDatabase("sqlite:"+filepath.Join(dir, "service.db"), true, newLogger(t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestSQLitePath(t *testing.T) {
 		dir := t.TempDir()
 		t.Chdir(dir)
 		for _, path := range []string{filepath.Join(dir, name), name} {
-			d, err := openDatabase("sqlite:"+path, newLogger(t.Output()))
+			d, err := openDatabase("sqlite:"+path, true, newLogger(t.Output()))
 			if err != nil {
 				t.Fatal(err)
 			}

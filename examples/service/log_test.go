@@ -56,7 +56,7 @@ func TestLoggedResults(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	var log bytes.Buffer
 	logger := newLogger(&log)
-	d, err := openDatabase(newStore(t), logger)
+	d, err := openDatabase(newStore(t), false, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,12 +224,13 @@ func run(ctx context.Context, args []string, lookup environment, stdout, stderr 
 		return err
 	}
 	logger := newLogger(stderr)
-	d, err := openDatabase(cfg.store, logger)
+	migrates := cfg.migrate || cfg.dev || cfg.command == "migrate"
+	d, err := openDatabase(cfg.store, migrates, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if cfg.migrate || cfg.dev || cfg.command == "migrate" {
+	if migrates {
 		if err := d.migrate(ctx); err != nil {
 			return err
 		}

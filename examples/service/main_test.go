@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +45,7 @@ var withMaster = variables(map[string]string{"MASTER": master})
 func newStore(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "service.db")
-	d, err := openDatabase("sqlite:"+path, newLogger(t.Output()))
+	d, err := openDatabase("sqlite:"+path, true, newLogger(t.Output()))
 	if err == nil {
 		err = d.migrate(t.Context())
 	}
@@ -330,7 +332,7 @@ func idle(t *testing.T, args []string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := openDatabase(cfg.store, logger)
+	d, err := openDatabase(cfg.store, false, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +352,7 @@ func idle(t *testing.T, args []string) *service {
 func TestOutbox(t *testing.T) {
 	store := newStore(t)
 	service, _ := start(t, "-store", store, "-dev")
-	db, err := openSQLite(strings.TrimPrefix(store, "sqlite:"))
+	db, err := openSQLite(strings.TrimPrefix(store, "sqlite:"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -637,11 +639,16 @@ func TestBadArguments(t *testing.T) {
 }
 
 // TestNotReady: if the database can't be used, every command ends with the cause. If nothing but
-// its tables is missing, the error says what to do.
+// its tables or its file is missing, the error says what to do, and no command creates them.
 func TestNotReady(t *testing.T) {
+	missing, empty := filepath.Join(t.TempDir(), "service.db"), filepath.Join(t.TempDir(), "service.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for store, want := range map[string]string{
-		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "the tables are missing: call Migrate: wait if a backup is being restored, otherwise run the command migrate first",
-		"postgres://app:s3cret@127.0.0.1:1/app":              "connection refused",
+		"sqlite:" + missing:                     "if the path is right, run the command migrate first, as the user of the service, or start the service with -migrate",
+		"sqlite:" + empty:                       "the tables are missing: call Migrate: wait if a backup is being restored, otherwise run the command migrate first",
+		"postgres://app:s3cret@127.0.0.1:1/app": "connection refused",
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {
 			var log bytes.Buffer
@@ -651,6 +658,9 @@ func TestNotReady(t *testing.T) {
 			}
 			if log.Len() > 0 {
 				t.Errorf("%s %q logs %s", store, command, &log)
+			}
+			if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("%q: %v", command, err)
 			}
 		}
 	}
@@ -663,7 +673,7 @@ func TestMissingTable(t *testing.T) {
 		store := newStore(t)
 		service, _ := start(t, "-store", store)
 		expect(t, call(t, http.MethodGet, service+"/healthz", ""), "200 ")
-		d, err := openDatabase(store, newLogger(t.Output()))
+		d, err := openDatabase(store, false, newLogger(t.Output()))
 		if err != nil {
 			t.Fatal(err)
 		}
