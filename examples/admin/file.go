@@ -74,6 +74,9 @@ func check(ctx context.Context, s *session) (code int, err error) {
 			code = found
 		}
 		err := s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
+		if err == nil && !s.json && st.settings != nil {
+			err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")
+		}
 		for _, warning := range r.Warnings {
 			if err == nil && !s.json {
 				err = s.print(nil, "%s", warning)

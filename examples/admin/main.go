@@ -62,7 +62,7 @@ var commands = []command{
 	{"queue", "STORE", "show how much is in the queue, how long it has been due, and the clients that wait longest", queueFlags, showQueue},
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
-	{"check", "STORE", "read everything, and report damage, missing tables or settings to change", nil, check},
+	{"check", "STORE", "read everything, and report damage, missing tables or settings of the database to change; it can't see those of your service's connections", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }

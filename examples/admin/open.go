@@ -114,12 +114,13 @@ func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) 
 			return nil, err
 		}
 	}
-	synchronous := "FULL"
+	settings := "_pragma=busy_timeout(250)&_pragma=secure_delete(ON)&_pragma=synchronous(FULL)"
 	if o.bulk {
-		// Commits then don't wait for the disk, and a power failure undoes the last ones.
-		synchronous = "NORMAL"
+		// Commits then don't wait for the disk, and a power failure undoes the last ones. WAL stays
+		// on in the file, so what only reads or changes a store of a service leaves it as it is.
+		settings = "_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous(NORMAL)"
 	}
-	name, err := dsn.SQLite(a.place, "_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous("+synchronous+")")
+	name, err := dsn.SQLite(a.place, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +132,9 @@ func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) 
 	if err != nil {
 		return nil, err
 	}
-	settings := st.settings
+	ofDatabase := st.settings
 	st.settings = func(ctx context.Context) ([]string, error) {
-		warnings, err := settings(ctx)
+		warnings, err := ofDatabase(ctx)
 		if info, statErr := os.Stat(a.place); statErr == nil && runtime.GOOS != "windows" && !o.shared && info.Mode().Perm()&0o077 != 0 {
 			warnings = append(warnings, fmt.Sprintf("other users can open %s (mode %04o), and webhook URLs are credentials: chmod 600 it, and the files %[1]s-wal and %[1]s-shm", a.place, info.Mode().Perm()))
 		}

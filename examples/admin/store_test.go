@@ -152,6 +152,35 @@ func TestSQLiteFileIsPrivate(t *testing.T) {
 	}
 }
 
+// TestCheckLeavesTheFile: check warns about a database without WAL instead of turning it on, and says
+// that it doesn't see the connections of the service. No other command that works with the store of
+// a service turns it on either.
+func TestCheckLeavesTheFile(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()["sqlite"]
+	f.run(t.Context(), success, "have it log the warnings of Store.Check", "", "check", at)
+	db, err := sql.Open("sqlite", f.path("webhooks.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "PRAGMA journal_mode = DELETE"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"clients", at},
+		{"health", at},
+		{"audit", at},
+		{"verify", f.at("webhooks"), at},
+		{"unset", at, "a", "e1"},
+		{"copy", "-migrate", at, f.at("export")},
+	} {
+		f.run(t.Context(), success, "", "", args...)
+	}
+	f.run(t.Context(), found, "set the pragma journal_mode to WAL", "", "check", at)
+	f.run(t.Context(), found, `"warnings":["reads and changes`, "", "check", "-json", at)
+}
+
 // TestSQLiteSyncs: the changes of a copy don't each wait for the disk, but flush makes them
 // durable, even while others have the database open. All other changes do wait.
 func TestSQLiteSyncs(t *testing.T) {
