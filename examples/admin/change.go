@@ -144,7 +144,7 @@ func erase(ctx context.Context, s *session) (int, error) {
 		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first, of all its ids, and wait until every process has noticed."); err != nil {
 			return err
 		}
-		if _, err := s.queue(ctx, st); err != nil { // before the webhooks are gone
+		if _, _, err := s.queue(ctx, st); err != nil { // before the webhooks are gone
 			return err
 		}
 		if err := admin.Erase(ctx, st, client); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	running "example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
@@ -34,57 +35,83 @@ func check(ctx context.Context, s *session) (code int, err error) {
 		return checkFile(ctx, s, at.place)
 	}
 	err = s.useFirst(ctx, func(st *opened) error {
-		var r checkRecord
-		var encrypted bool
-		var plain []string // webhooks whose URLs aren't encrypted
-		if st.settings != nil {
-			if r.Warnings, err = st.settings(ctx); err != nil {
-				return err
-			}
-		}
-		if _, err := s.queue(ctx, st); err != nil { // if there is one, it has all its tables
-			return err
-		}
-		if n, err := s.namePlain(ctx, "", st); n > 0 || err != nil {
-			code = found
-			return err
-		}
-		for client, err := range admin.Clients(ctx, st) {
-			if err != nil {
-				return err
-			}
-			r.Clients++
-			for e, err := range admin.Webhooks(ctx, st, client) {
-				if err != nil {
-					return err
-				}
-				r.Webhooks++
-				switch {
-				case sealed.IsEnvelope(e.Webhook.URL):
-					encrypted = true
-				case !e.Webhook.URL.IsZero() && len(plain) < maxPlain:
-					plain = append(plain, fmt.Sprintf("%s: %v isn't encrypted, and others are: have it set again", printable(client), s.record(client, e.Scope.Entity(), e.Webhook)))
-				}
-			}
-		}
-		if encrypted {
-			r.Warnings = append(r.Warnings, plain...)
-		}
-		if len(r.Warnings) > 0 {
-			code = found
-		}
-		err := s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
-		if err == nil && !s.json && st.settings != nil {
-			err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")
-		}
-		for _, warning := range r.Warnings {
-			if err == nil && !s.json {
-				err = s.print(nil, "%s", warning)
-			}
-		}
+		code, err = s.checkStore(ctx, st)
 		return err
 	})
 	return code, err
+}
+
+// checkStore checks a store that isn't a file.
+func (s *session) checkStore(ctx context.Context, st *opened) (code int, err error) {
+	var settings []string
+	if st.settings != nil {
+		if settings, err = st.settings(ctx); err != nil {
+			return failure, err
+		}
+	}
+	_, warnings, err := s.queue(ctx, st) // if there is one, it has all its tables
+	if err != nil {
+		return failure, err
+	}
+	for _, warning := range warnings {
+		if !slices.Contains(settings, warning) {
+			settings = append(settings, warning)
+		}
+	}
+	if n, err := s.namePlain(ctx, "", st); n > 0 || err != nil {
+		return found, err
+	}
+	r, err := s.readAll(ctx, st)
+	if err != nil {
+		return failure, err
+	}
+	r.Warnings = append(settings, r.Warnings...)
+	if len(r.Warnings) > 0 {
+		code = found
+	}
+	err = s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
+	if err == nil && !s.json && st.settings != nil {
+		err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")
+	}
+	return code, errors.Join(err, s.printWarnings(r.Warnings))
+}
+
+// readAll reads all webhooks of a store. It warns about URLs that aren't encrypted, if others are.
+func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, err error) {
+	var encrypted bool
+	var plain []string
+	for client, err := range admin.Clients(ctx, st) {
+		if err != nil {
+			return r, err
+		}
+		r.Clients++
+		for e, err := range admin.Webhooks(ctx, st, client) {
+			if err != nil {
+				return r, err
+			}
+			r.Webhooks++
+			switch {
+			case sealed.IsEnvelope(e.Webhook.URL):
+				encrypted = true
+			case !e.Webhook.URL.IsZero() && len(plain) < maxPlain:
+				plain = append(plain, fmt.Sprintf("%s: %v isn't encrypted, and others are: have it set again", printable(client), s.record(client, e.Scope.Entity(), e.Webhook)))
+			}
+		}
+	}
+	if encrypted {
+		r.Warnings = plain
+	}
+	return r, nil
+}
+
+// printWarnings prints warnings, which JSON has in its record.
+func (s *session) printWarnings(warnings []string) (err error) {
+	for _, warning := range warnings {
+		if err == nil && !s.json {
+			err = s.print(nil, "%s", warning)
+		}
+	}
+	return err
 }
 
 func checkFile(ctx context.Context, s *session, path string) (int, error) {

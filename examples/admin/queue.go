@@ -25,22 +25,23 @@ func showFlags(s *session, flags *flag.FlagSet) {
 	queueFlags(s, flags)
 }
 
-// queue returns the outbox in the database of a store, or nil if there's none.
-func (s *session) queue(ctx context.Context, st *opened) (*outbox.Outbox, error) {
+// queue returns the outbox in the database of a store, or nil if there's none, and warnings about
+// settings.
+func (s *session) queue(ctx context.Context, st *opened) (box *outbox.Outbox, warnings []string, err error) {
 	if st.outbox == nil {
 		if s.queuePrefix != "" {
-			return nil, errors.New("-queue: this kind of store has no tables")
+			return nil, nil, errors.New("-queue: this kind of store has no tables")
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
-	box, err := st.outbox(cmp.Or(s.queuePrefix, s.prefix))
+	box, err = st.outbox(cmp.Or(s.queuePrefix, s.prefix))
 	if err == nil {
-		_, err = box.Check(ctx)
+		warnings, err = box.Check(ctx)
 	}
 	if s.queuePrefix == "" && errors.Is(err, outbox.ErrNoTables) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return box, err
+	return box, warnings, err
 }
 
 // deliveryRecord says in JSON how deliveries to a webhook go.
@@ -147,7 +148,7 @@ func seconds(s float64) time.Duration { return time.Duration(s) * time.Second }
 
 func showQueue(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
-		box, err := s.queue(ctx, st)
+		box, _, err := s.queue(ctx, st)
 		if err == nil && box == nil {
 			err = fmt.Errorf("%s has no queue; if its tables have another prefix, give -queue", st.name)
 		}
@@ -169,7 +170,7 @@ func showQueue(ctx context.Context, s *session) (int, error) {
 
 // waiting returns what waits for a client, or nil if there's no queue.
 func (s *session) waiting(ctx context.Context, st *opened, client string) (*queueRecord, error) {
-	box, err := s.queue(ctx, st)
+	box, _, err := s.queue(ctx, st)
 	if err != nil || box == nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (s *session) waiting(ctx context.Context, st *opened, client string) (*queu
 
 // eraseQueue removes the notifications of a client. It returns what to say about it.
 func (s *session) eraseQueue(ctx context.Context, st *opened, client string) (n int, what string, err error) {
-	box, err := s.queue(ctx, st)
+	box, _, err := s.queue(ctx, st)
 	if err != nil || box == nil {
 		return 0, "there is no queue", err
 	}

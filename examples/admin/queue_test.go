@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,6 +56,31 @@ func TestQueue(t *testing.T) {
 	f := newFixture(t)
 	f.run(t.Context(), failure, "", "-queue: this kind of store has no tables", "show", "-queue", "wh_", f.at("webhooks"), "a", "e1")
 	f.run(t.Context(), failure, "", "has no queue", "queue", f.at("webhooks"))
+}
+
+// TestCheckWarnsAboutTheQueue: check has the warnings of the queue, each of them once.
+func TestCheckWarnsAboutTheQueue(t *testing.T) {
+	f := newFixture(t)
+	place := f.path("webhooks.db")
+	f.stores()
+	f.queue("")
+	st, err := address{"sqlite", place, ""}.open(t.Context(), openOptions{logger: slog.New(slog.DiscardHandler), bulk: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	both := st.settings
+	for name, settings := range map[string]func(context.Context) ([]string, error){
+		"the queue's":    func(context.Context) ([]string, error) { return nil, nil },
+		"the same twice": both,
+	} {
+		st.settings = settings
+		var out bytes.Buffer
+		code, err := (&session{stdout: &out}).checkStore(t.Context(), st)
+		if code != found || err != nil || strings.Count(out.String(), "synchronous") != 1 {
+			t.Errorf("%s: exit code %d, %v: %s", name, code, err, &out)
+		}
+	}
 }
 
 // TestMissingTable: if one table is missing, check names it, and no command takes that for a
