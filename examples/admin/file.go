@@ -32,7 +32,7 @@ type checkRecord struct {
 func check(ctx context.Context, s *session) (code int, err error) {
 	at, err := parseAddress(s.args[0], s.prefix)
 	if err == nil && at.scheme == "file" {
-		return checkFile(ctx, s, at.place)
+		return s.checkFile(ctx, at.place)
 	}
 	err = s.useFirst(ctx, func(st *opened) error {
 		code, err = s.checkStore(ctx, st)
@@ -58,12 +58,12 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 			settings = append(settings, warning)
 		}
 	}
-	if n, err := s.namePlain(ctx, "", st); n > 0 || err != nil {
-		return found, err
-	}
-	r, err := s.readAll(ctx, st)
+	r, n, err := s.readAll(ctx, st)
 	if err != nil {
 		return failure, err
+	}
+	if n > 0 {
+		return found, nil
 	}
 	r.Warnings = append(settings, r.Warnings...)
 	if len(r.Warnings) > 0 {
@@ -73,21 +73,30 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 	if err == nil && !s.json && st.settings != nil {
 		err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")
 	}
-	return code, errors.Join(err, s.printWarnings(r.Warnings))
+	for _, warning := range r.Warnings {
+		if err == nil && !s.json {
+			err = s.print(nil, "%s", warning)
+		}
+	}
+	return code, err
 }
 
 // readAll reads all webhooks of a store. It warns about URLs that aren't encrypted, if others are.
-func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, err error) {
+// If all have to be, it only names those that aren't, and returns how many there are.
+func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, n int, err error) {
+	if n, err := s.namePlain(ctx, "", st); n > 0 || err != nil {
+		return r, n, err
+	}
 	var encrypted bool
 	var plain []string
 	for client, err := range admin.Clients(ctx, st) {
 		if err != nil {
-			return r, err
+			return r, 0, err
 		}
 		r.Clients++
 		for e, err := range admin.Webhooks(ctx, st, client) {
 			if err != nil {
-				return r, err
+				return r, 0, err
 			}
 			r.Webhooks++
 			switch {
@@ -101,23 +110,29 @@ func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, err e
 	if encrypted {
 		r.Warnings = plain
 	}
-	return r, nil
+	return r, 0, nil
 }
 
-// printWarnings prints warnings, which JSON has in its record.
-func (s *session) printWarnings(warnings []string) (err error) {
-	for _, warning := range warnings {
-		if err == nil && !s.json {
-			err = s.print(nil, "%s", warning)
-		}
-	}
-	return err
-}
-
-func checkFile(ctx context.Context, s *session, path string) (int, error) {
+func (s *session) checkFile(ctx context.Context, path string) (int, error) {
 	r, err := store.CheckFile(ctx, path, s.openOptions().file())
 	if err != nil {
 		return failure, err
+	}
+	if s.keys != nil {
+		if len(r.Lost) > 0 {
+			return failure, fmt.Errorf("%s: the last write didn't complete, so its URLs can't be checked without cutting the file: check a copy by admin salvage", path)
+		}
+		n := 0
+		err := s.useFirst(ctx, func(st *opened) (err error) {
+			_, n, err = s.readAll(ctx, st)
+			return err
+		})
+		if err != nil {
+			return failure, err
+		}
+		if n > 0 {
+			return found, nil
+		}
 	}
 	err = s.print(fileRecord{path, r.Changes, r.Bytes, r.Lost}, "%s is intact: %d changes, %d bytes", path, r.Changes, r.Bytes)
 	for _, torn := range r.Lost {

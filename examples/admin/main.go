@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -80,6 +81,7 @@ type session struct {
 	prefix, toPrefix   string
 	queuePrefix        string
 	keyFile            string
+	keys               sealed.Keys // nil without a file
 	json, urls, shared bool
 	allowPlain         bool
 	migrate, replace   bool
@@ -132,7 +134,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 		fmt.Fprintf(s.stderr, "admin: argument %d of %s is empty, perhaps because a variable isn't set: want %s\n", n+1, c.name, c.arguments)
 		return wrongUsage
 	}
-	code, err := c.action(ctx, s)
+	code, err := s.act(ctx, c)
 	err = errors.Join(err, s.flush())
 	switch {
 	case err == nil:
@@ -144,6 +146,16 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	}
 	fmt.Fprintln(s.stderr, "admin:", remedies.Replace(strings.TrimPrefix(err.Error(), "admin: ")))
 	return max(code, failure)
+}
+
+// act reads the keys, if there are any, and calls the action of a command.
+func (s *session) act(ctx context.Context, c command) (code int, err error) {
+	if s.keyFile != "" {
+		if s.keys, err = readKeys(s.keyFile, s.shared); err != nil {
+			return failure, err
+		}
+	}
+	return c.action(ctx, s)
 }
 
 // remedies has what this program has for functions and options that errors of the library name.
@@ -181,8 +193,8 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, a
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	if s.keyFile != "" {
-		if err := st.unseal(s.keyFile, s.shared, allowPlain); err != nil {
+	if s.keys != nil {
+		if err := st.unseal(s.keys, allowPlain); err != nil {
 			return err
 		}
 	}

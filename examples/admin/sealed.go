@@ -52,12 +52,8 @@ func readKeys(path string, shared bool) (sealed.Keys, error) {
 	return sealed.SharedKeys(keys...)
 }
 
-// unseal makes a store decrypt and encrypt URLs with the keys in a file.
-func (st *opened) unseal(path string, shared, allowPlain bool) error {
-	keys, err := readKeys(path, shared)
-	if err != nil {
-		return err
-	}
+// unseal makes a store decrypt and encrypt URLs with keys.
+func (st *opened) unseal(keys sealed.Keys, allowPlain bool) error {
 	wrapped, err := sealed.New(st.operable, keys, &sealed.Options{AllowPlain: allowPlain})
 	if err != nil {
 		return err
@@ -113,7 +109,7 @@ func (s *session) namePlain(ctx context.Context, client string, stores ...*opene
 
 // checkSet refuses to set a readable URL in a store with encrypted ones.
 func (s *session) checkSet(ctx context.Context, st *opened) error {
-	if s.keyFile != "" {
+	if s.keys != nil {
 		return nil
 	}
 	_, encrypted, err := st.urls(ctx, s.args[1])
@@ -125,7 +121,7 @@ func (s *session) checkSet(ctx context.Context, st *opened) error {
 
 // checkReplace refuses to replace encrypted URLs by readable ones.
 func (s *session) checkReplace(ctx context.Context, to, from *opened) error {
-	if s.keyFile != "" {
+	if s.keys != nil {
 		return nil
 	}
 	_, encrypted, err := to.urls(ctx, "")

@@ -144,6 +144,42 @@ func TestPlainURL(t *testing.T) {
 	f.run(t.Context(), success, "4 webhooks", "", "copy", "-allow-plain", "-sealed-keys", both, at, to)
 }
 
+// TestPlainURLInAFile: check finds in a file what it finds in other stores, and never changes the file.
+func TestPlainURLInAFile(t *testing.T) {
+	f := newFixture(t)
+	old := f.keys("old")
+	f.run(t.Context(), found, "b, default: https://example.com since", "4 URLs aren't encrypted", "check", "-sealed-keys", old, f.at("webhooks"))
+	f.run(t.Context(), success, "is intact: 4 changes", "", "check", "-allow-plain", "-sealed-keys", old, f.at("webhooks"))
+	at := f.sealed()["file"]
+	f.run(t.Context(), success, "is intact: 4 changes", "", "check", at)
+	f.run(t.Context(), success, "is intact: 4 changes", "", "check", "-sealed-keys", old, at)
+	f.apply(at, setAll("x"))
+	f.run(t.Context(), success, "sealed is intact: 5 changes", "", "check", at)
+	f.run(t.Context(), found, "sealed: x, default: https://example.com", "1 URLs aren't encrypted", "check", "-sealed-keys", old, at)
+	torn := f.read("sealed") + `{"op":"se`
+	if err := os.WriteFile(f.path("sealed"), []byte(torn), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), failure, "", "check a copy by admin salvage", "check", "-sealed-keys", old, at)
+	f.run(t.Context(), success, "the last 9 bytes", "", "check", at)
+	if f.read("sealed") != torn {
+		t.Error("check changed the file")
+	}
+}
+
+// TestEveryCommandReadsTheKeys: a file of keys that isn't there is an error, also for a command that
+// needs no keys.
+func TestEveryCommandReadsTheKeys(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range commands {
+		args := []string{c.name, "-sealed-keys", f.path("missing"), f.at("webhooks")}
+		for !c.takes(len(args) - 3) {
+			args = append(args, f.at("other"))
+		}
+		f.run(t.Context(), failure, "", "no such file", args...)
+	}
+}
+
 // TestKeyFile: a file that isn't one of keys is refused, and nothing of it is shown.
 func TestKeyFile(t *testing.T) {
 	f := newFixture(t)
