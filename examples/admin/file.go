@@ -175,6 +175,9 @@ func backup(ctx context.Context, s *session) (code int, err error) {
 	done := copyRecord{path, target}
 	asked := askForBackup(ctx, path, target)
 	if asked == nil {
+		if _, err := os.Lstat(target); err != nil {
+			return failure, fmt.Errorf("%w: the service wrote the backup to that path as it sees it, so look in its container or, with PrivateTmp of systemd, in its own /tmp", err)
+		}
 		return success, s.print(done, "%s is a copy of %s, written by the service that has it open", target, path)
 	}
 	if !errors.Is(asked, running.ErrNobodyListens) {

@@ -224,6 +224,19 @@ func TestBackupOfARunningService(t *testing.T) {
 	f.run(t.Context(), failure, "", "", "backup", f.at("webhooks"), f.at("late"))
 }
 
+// TestBackupElsewhere: a service that sees other files, for example in a container, writes a backup
+// that isn't there for whoever asked.
+func TestBackupElsewhere(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := func(context.Context, string) error { return nil }
+	service, err := running.Listen(f.path("webhooks")+running.Suffix, elsewhere, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	f.run(t.Context(), failure, "", "to that path as it sees it", "backup", f.at("webhooks"), f.at("copy"))
+}
+
 func TestOpenStoreIsRefused(t *testing.T) {
 	f := newFixture(t)
 	file, err := store.OpenFile(f.path("webhooks"), nil)
