@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -46,7 +47,8 @@ func policyFlags(s *session, flags *flag.FlagSet) {
 
 func unsetFlags(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.all, "all", false, "change all entities of the client, instead of ENTITY")
-	flags.StringVar(&s.actor, "actor", currentUser(), "your `name`, for the log record of the change")
+	s.actor = currentUser()
+	filled.Var(flags, &s.actor, "actor", "your `name`, for the log record of the change")
 }
 
 func setFlags(s *session, flags *flag.FlagSet) {

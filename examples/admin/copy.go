@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/store/admin"
 )
 
@@ -29,7 +30,7 @@ type differenceRecord struct {
 }
 
 func pairFlags(s *session, flags *flag.FlagSet) {
-	flags.StringVar(&s.toPrefix, "to-prefix", "", "the `prefix` of TO; -prefix is the one of FROM")
+	filled.Var(flags, &s.toPrefix, "to-prefix", "the `prefix` of TO; -prefix is the one of FROM")
 }
 
 func copyFlags(s *session, flags *flag.FlagSet) {

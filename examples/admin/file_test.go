@@ -294,6 +294,21 @@ func TestEmptyArgument(t *testing.T) {
 	}
 }
 
+// TestEmptyFlag: an empty value is never the same as no flag.
+func TestEmptyFlag(t *testing.T) {
+	f := newFixture(t)
+	for name, args := range map[string][]string{
+		"prefix":      {"clients"},
+		"sealed-keys": {"check"},
+		"to-prefix":   {"verify"},
+		"queue":       {"queue"},
+		"actor":       {"unset"},
+		"ports":       {"audit"},
+	} {
+		f.run(t.Context(), wrongUsage, "", "-"+name+": ", append(args, "-"+name, "", f.at("webhooks"), "a", "e1")...)
+	}
+}
+
 func TestSharedDirectory(t *testing.T) {
 	f := newFixture(t)
 	if err := os.Chmod(f.dir, 0o777); err != nil {

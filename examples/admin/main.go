@@ -23,6 +23,7 @@ import (
 	"strings"
 	"syscall"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/sealed"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -113,8 +114,8 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	flags.SetOutput(s.stderr)
 	flags.BoolVar(&s.json, "json", false, "write JSON, one object per line")
 	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users can change or read")
-	flags.StringVar(&s.prefix, "prefix", "", "the `prefix` of tables or keys, if it isn't the default")
-	flags.StringVar(&s.keyFile, "sealed-keys", "", "the `FILE` with the keys, if the service encrypts URLs (see README.md)")
+	filled.Var(flags, &s.prefix, "prefix", "the `prefix` of tables or keys, if it isn't the default")
+	filled.Var(flags, &s.keyFile, "sealed-keys", "the `FILE` with the keys, if the service encrypts URLs (see README.md)")
 	flags.BoolVar(&s.allowPlain, "allow-plain", false, "with -sealed-keys, also accept URLs of the first STORE that aren't encrypted: for the first time that you encrypt")
 	if c.flags != nil {
 		c.flags(s, flags)
@@ -132,6 +133,10 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	}
 	if n := slices.Index(s.args, ""); n >= 0 {
 		fmt.Fprintf(s.stderr, "admin: argument %d of %s is empty, perhaps because a variable isn't set: want %s\n", n+1, c.name, c.arguments)
+		return wrongUsage
+	}
+	if s.allowPlain && s.keyFile == "" {
+		fmt.Fprintln(s.stderr, "admin: -allow-plain is for a store with encrypted URLs: give -sealed-keys too, or leave it out")
 		return wrongUsage
 	}
 	code, err := s.act(ctx, c)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
@@ -17,7 +18,7 @@ import (
 
 // queueFlags are the flags of commands that look into the queue of package outbox.
 func queueFlags(s *session, flags *flag.FlagSet) {
-	flags.StringVar(&s.queuePrefix, "queue", "", "the `prefix` of the outbox's tables in the same database, if it isn't that of the store")
+	filled.Var(flags, &s.queuePrefix, "queue", "the `prefix` of the outbox's tables in the same database, if it isn't that of the store")
 }
 
 func showFlags(s *session, flags *flag.FlagSet) {

@@ -180,6 +180,16 @@ func TestEveryCommandReadsTheKeys(t *testing.T) {
 	}
 }
 
+// TestAllowPlainAlone: without keys, a copy with -allow-plain would leave URLs readable.
+func TestAllowPlainAlone(t *testing.T) {
+	f := newFixture(t)
+	f.run(t.Context(), wrongUsage, "", "give -sealed-keys too", "copy", "-migrate", "-allow-plain", f.at("webhooks"), f.at("copy"))
+	f.run(t.Context(), wrongUsage, "", "-sealed-keys: it's empty", "copy", "-migrate", "-allow-plain", "-sealed-keys", "", f.at("webhooks"), f.at("copy"))
+	if _, err := os.Lstat(f.path("copy")); err == nil {
+		t.Error("copied")
+	}
+}
+
 // TestKeyFile: a file that isn't one of keys is refused, and nothing of it is shown.
 func TestKeyFile(t *testing.T) {
 	f := newFixture(t)

@@ -31,6 +31,7 @@ import (
 	"os/signal"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
@@ -86,10 +87,11 @@ func parse(args []string, stderr io.Writer) (target mounttest.Target, limit time
 	flags.StringVar(&target.BaseURL, "url", "", "`URL` of the mount, without /api/v1/configure")
 	flags.StringVar(&target.ClientID, "client", "", "`id` of a client that nothing else uses; put its secret into the environment variable "+secretEnv)
 	flags.StringVar(&target.WebhookURL, "webhook", "", "`URL` of a webhook that the service accepts")
-	flags.StringVar(&target.Entity, "entity", "", "`id` that requests name; by default mounttest-entity")
-	flags.StringVar(&target.Witness, "witness", "", "another `id`, which changes only if a request reaches all entities; by default mounttest-witness")
+	filled.Var(flags, &target.Entity, "entity", "`id` that requests name; by default mounttest-entity")
+	filled.Var(flags, &target.Witness, "witness", "another `id`, which changes only if a request reaches all entities; by default mounttest-witness")
 	flags.DurationVar(&limit, "limit", 10*time.Minute, "time limit of the whole check")
-	roots := flags.String("roots", "", "`file` with the PEM certificates to trust, instead of the system's")
+	roots := ""
+	filled.Var(flags, &roots, "roots", "`file` with the PEM certificates to trust, instead of the system's")
 	if err := flags.Parse(args); err != nil {
 		return target, limit, err
 	}
@@ -105,8 +107,8 @@ func parse(args []string, stderr io.Writer) (target mounttest.Target, limit time
 	if err := textfile.Check(target.Secret); err != nil { // perhaps it comes from a file
 		return target, limit, fmt.Errorf("%s: %w", secretEnv, err)
 	}
-	if *roots != "" {
-		target.TLSConfig, err = trusting(*roots)
+	if roots != "" {
+		target.TLSConfig, err = trusting(roots)
 	}
 	return target, limit, err
 }

@@ -102,6 +102,9 @@ func TestRun(t *testing.T) {
 		{"roots behind a byte order mark", []string{"-url", good, "-roots", markedRoots}, secret, wrongUsage, "", "U+FEFF"},
 		{"secret of a file with other line ends", []string{"-url", good, "-roots", goodRoots}, secret + "\r", wrongUsage, "", "U+000D"},
 		{"missing roots", []string{"-url", good, "-roots", goodRoots + "x"}, secret, wrongUsage, "", "roots.pemx"},
+		{"empty roots", []string{"-url", good, "-roots", ""}, secret, wrongUsage, "", "-roots: it's empty"},
+		{"empty entity", []string{"-url", good, "-entity", ""}, secret, wrongUsage, "", "-entity: it's empty"},
+		{"empty witness", []string{"-url", good, "-witness", ""}, secret, wrongUsage, "", "-witness: it's empty"},
 		{"help", []string{"-h"}, secret, wrongUsage, "", "-client id"},
 	}
 	for _, tt := range tests {

@@ -37,6 +37,7 @@ import (
 
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/examples/internal/backup"
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -69,12 +70,7 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
-	flags.Func("credentials", "credential `file`; without it, the program creates a client", func(text string) error {
-		if cfg.credentials = text; text == "" {
-			return errors.New("it's empty, perhaps because a variable isn't set")
-		}
-		return nil
-	})
+	filled.Var(flags, &cfg.credentials, "credentials", "credential `file`; without it, the program creates a client")
 	flags.BoolVar(&cfg.dev, "dev", false, "for development: allow http, loopback addresses, and URLs that can't be reached")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
