@@ -162,6 +162,7 @@ func erase(ctx context.Context, s *session) (int, error) {
 
 // eraseRecord is an erased client in JSON.
 type eraseRecord struct {
-	Erased        string `json:"erased"`
-	Notifications int    `json:"notifications"`
+	Erased string `json:"erased"`
+	// Notifications is nil if no queue was found.
+	Notifications *int `json:"notifications,omitempty"`
 }

@@ -88,7 +88,7 @@ func TestErase(t *testing.T) {
 				f.runTyping(t.Context(), "x\n", failure, "", "not confirmed", "erase", at, odd)
 				f.runTyping(t.Context(), typed+"\n", success, `erased "x\u202ey"`, `"x\u202ey" has 1 webhooks in`, "erase", at, odd)
 			}
-			f.runTyping(t.Context(), "nobody\n", success, `{"erased":"nobody","notifications":0}`, "nobody has 0 webhooks in", "erase", "-json", at, "nobody")
+			f.runTyping(t.Context(), "nobody\n", success, `{"erased":"nobody"}`, "nobody has 0 webhooks in", "erase", "-json", at, "nobody")
 		})
 	}
 }

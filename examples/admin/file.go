@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 			return failure, err
 		}
 	}
-	_, warnings, err := s.queue(ctx, st) // if there is one, it has all its tables
+	box, warnings, err := s.queue(ctx, st) // if there is one, it has all its tables
 	if err != nil {
 		return failure, err
 	}
@@ -70,6 +71,9 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 		code = found
 	}
 	err = s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
+	if err == nil && !s.json && st.outbox != nil && box == nil {
+		err = s.print(nil, "There is no queue with the prefix %s, so only the store's tables were checked.", cmp.Or(s.prefix, defaultPrefix))
+	}
 	if err == nil && !s.json && st.settings != nil {
 		err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")
 	}

@@ -45,6 +45,17 @@ func (s *session) queue(ctx context.Context, st *opened) (box *outbox.Outbox, wa
 	return box, warnings, err
 }
 
+// noQueue says that there's no queue where it was looked for.
+func (s *session) noQueue(st *opened) string {
+	if st.outbox == nil {
+		return "this kind of store has no queue"
+	}
+	return fmt.Sprintf("no queue with the prefix %s; if its tables have another, run %s again with -queue", cmp.Or(s.prefix, defaultPrefix), s.command)
+}
+
+// defaultPrefix is the default of the prefixes of tables, as in package sqlstore.
+const defaultPrefix = "wh_"
+
 // deliveryRecord says in JSON how deliveries to a webhook go.
 type deliveryRecord struct {
 	State       string    `json:"state"`
@@ -151,7 +162,7 @@ func showQueue(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
 		box, _, err := s.queue(ctx, st)
 		if err == nil && box == nil {
-			err = fmt.Errorf("%s has no queue; if its tables have another prefix, give -queue", st.name)
+			err = fmt.Errorf("%s: %s", st.name, s.noQueue(st))
 		}
 		if err != nil {
 			return err
@@ -181,11 +192,11 @@ func (s *session) waiting(ctx context.Context, st *opened, client string) (*queu
 }
 
 // eraseQueue removes the notifications of a client. It returns what to say about it.
-func (s *session) eraseQueue(ctx context.Context, st *opened, client string) (n int, what string, err error) {
+func (s *session) eraseQueue(ctx context.Context, st *opened, client string) (n *int, what string, err error) {
 	box, _, err := s.queue(ctx, st)
 	if err != nil || box == nil {
-		return 0, "there is no queue", err
+		return nil, s.noQueue(st), err
 	}
-	n, err = box.Erase(ctx, client)
-	return n, fmt.Sprintf("%d notifications", n), err
+	erased, err := box.Erase(ctx, client)
+	return &erased, fmt.Sprintf("%d notifications", erased), err
 }

@@ -25,7 +25,7 @@ func TestQueue(t *testing.T) {
 	for _, prefix := range []string{"", "queue_"} {
 		f := newFixture(t)
 		at := f.stores()["sqlite"]
-		f.runTyping(t.Context(), "d\n", success, "erased d (there is no queue)", "", "erase", at, "d")
+		f.runTyping(t.Context(), "d\n", success, "erased d (no queue with the prefix wh_; if its tables have another, run erase again with -queue)", "", "erase", at, "d")
 		var flags []string
 		if prefix != "" {
 			flags = []string{"-queue", prefix}
@@ -36,7 +36,8 @@ func TestQueue(t *testing.T) {
 			f.runTyping(t.Context(), "a\n", failure, "", "the tables are missing", command("erase", at, "a")...)
 			f.run(t.Context(), failure, "", "the tables are missing", command("queue", at)...)
 		}
-		f.run(t.Context(), failure, "", "webhooks.db has no queue; if its tables have another prefix, give -queue", "queue", at)
+		f.run(t.Context(), success, "There is no queue with the prefix wh_", "", "check", at)
+		f.run(t.Context(), failure, "", "webhooks.db: no queue with the prefix wh_; if its tables have another, run queue again with -queue", "queue", at)
 		box := f.queue(prefix)
 		f.run(t.Context(), success, "\nqueue of \"a\": 3 waiting, the first due for 1h0m0s, and no process sends to it\n", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, "\ndeliveries: failing (status) last failure 2", "", command("show", at, "a", "e1")...)
@@ -49,13 +50,15 @@ func TestQueue(t *testing.T) {
 		f.runTyping(t.Context(), "a\n", success, "erased a (3 notifications)", "", command("erase", at, "a")...)
 		f.run(t.Context(), success, "queue of \"a\": nothing waiting", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, "queue of \"b\": 1 waiting", "", command("show", at, "b", "e1")...)
+		f.runTyping(t.Context(), "a\n", success, `{"erased":"a","notifications":0}`, "", command("erase", "-json", at, "a")...)
 		if s, err := box.Stats(t.Context()); err != nil || s.Waiting != 1 {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}
 	f := newFixture(t)
 	f.run(t.Context(), failure, "", "-queue: this kind of store has no tables", "show", "-queue", "wh_", f.at("webhooks"), "a", "e1")
-	f.run(t.Context(), failure, "", "has no queue", "queue", f.at("webhooks"))
+	f.run(t.Context(), failure, "", "this kind of store has no queue", "queue", f.at("webhooks"))
+	f.runTyping(t.Context(), "a\n", success, "erased a (this kind of store has no queue)", "", "erase", f.at("webhooks"), "a")
 }
 
 // TestCheckWarnsAboutTheQueue: check has the warnings of the queue, each of them once.
