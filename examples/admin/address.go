@@ -46,6 +46,9 @@ func parseAddress(text, prefix string) (address, error) {
 		// Don't show the text, which can have a password.
 		return address{}, errors.New("a store is file:PATH, sqlite:PATH, postgres://…, mysql:…, etcd:… or env:NAME; see -h")
 	}
+	if scheme == "file" && prefix != "" {
+		return address{}, errors.New("a file store has no tables or keys with a prefix: leave out -prefix or, for TO, -to-prefix")
+	}
 	return address{scheme, place, prefix}, nil
 }
 
@@ -55,8 +58,8 @@ func isVariable(text string) bool {
 }
 
 // filePath returns the path of a file store.
-func filePath(text string) (string, error) {
-	at, err := parseAddress(text, "")
+func filePath(text, prefix string) (string, error) {
+	at, err := parseAddress(text, prefix)
 	if err == nil && at.scheme != "file" {
 		err = errors.New("this command works with file stores only; use copy to export another store to a file")
 	}

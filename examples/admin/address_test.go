@@ -53,6 +53,27 @@ func TestAddresses(t *testing.T) {
 	f.run(t.Context(), failure, "", "file stores", "backup", f.inSQLite("webhooks"), f.at("copy"))
 }
 
+// TestPrefixOfAFile: a file store has no prefix, so a command with one doesn't do what was asked.
+func TestPrefixOfAFile(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range commands {
+		args := []string{c.name, "-prefix", "x_", f.at("webhooks")}
+		for !c.takes(len(args) - 3) {
+			args = append(args, f.at("other"))
+		}
+		if c.name == "set" || c.name == "unset" {
+			args = append(args, "e1")
+		}
+		f.run(t.Context(), failure, "", "a file store has no tables or keys with a prefix", args...)
+	}
+	f.run(t.Context(), failure, "", "a file store has no tables or keys with a prefix", "copy", "-migrate", "-to-prefix", "x_", f.at("webhooks"), f.at("other"))
+	f.run(t.Context(), success, "4 changes", "", "copy", "-migrate", "-to-prefix", "x_", f.at("webhooks"), f.inSQLite("other"))
+	f.run(t.Context(), success, "different: 0", "", "verify", "-prefix", "x_", f.inSQLite("other"), f.at("webhooks"))
+	if _, err := os.Lstat(f.path("other")); err == nil {
+		t.Error("a file was created")
+	}
+}
+
 // TestSQLitePath: the database is in the file that was named, and in no other, even if the name has
 // characters that separate the parts of a DSN.
 func TestSQLitePath(t *testing.T) {

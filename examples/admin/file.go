@@ -147,11 +147,11 @@ func (s *session) checkFile(ctx context.Context, path string) (int, error) {
 	return success, err
 }
 
-// filePaths returns the paths of two file stores.
-func filePaths(args []string) (from, to string, err error) {
-	from, err = filePath(args[0])
+// filePaths returns the paths of the two file stores that the arguments name.
+func (s *session) filePaths() (from, to string, err error) {
+	from, err = filePath(s.args[0], s.prefix)
 	if err == nil {
-		to, err = filePath(args[1])
+		to, err = filePath(s.args[1], s.prefix)
 	}
 	return from, to, err
 }
@@ -172,7 +172,7 @@ func askForBackup(ctx context.Context, path, target string) error {
 }
 
 func backup(ctx context.Context, s *session) (code int, err error) {
-	path, target, err := filePaths(s.args)
+	path, target, err := s.filePaths()
 	if err != nil {
 		return failure, err
 	}
@@ -205,7 +205,7 @@ func backup(ctx context.Context, s *session) (code int, err error) {
 }
 
 func salvage(ctx context.Context, s *session) (code int, err error) {
-	path, target, err := filePaths(s.args)
+	path, target, err := s.filePaths()
 	if err != nil {
 		return failure, err
 	}
