@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/sealed"
@@ -23,25 +24,56 @@ func audit(ctx context.Context, s *session) (code int, err error) {
 			code = found
 			return err
 		}
-		violations := admin.AuditAll(ctx, st, &s.policy)
+		clients := admin.Clients(ctx, st)
 		if client != "" {
-			violations = admin.Audit(ctx, st, client, &s.policy)
-		}
-		for v, err := range violations {
-			if err == nil && sealed.IsEnvelope(v.Webhook.URL) {
-				err = errSealed
+			if err := mustHaveWebhooks(ctx, st, client); err != nil {
+				return err
 			}
-			if err == nil {
+			clients = func(yield func(string, error) bool) { yield(client, nil) }
+		}
+		audited := 0
+		for client, err := range clients {
+			if err != nil {
+				return err
+			}
+			audited++
+			n, err := s.auditClient(ctx, st, client)
+			if n > 0 {
 				code = found
-				r := s.record(v.Client, v.Scope.Entity(), v.Webhook)
-				r.Rule = v.Err.Error()
-				err = s.print(r, "%s, %v", printable(v.Client), r)
 			}
 			if err != nil {
 				return err
 			}
 		}
+		fmt.Fprintf(s.stderr, "audited: %d clients\n", audited)
 		return nil
 	})
 	return code, err
+}
+
+// auditClient prints the webhooks of a client that the policy refuses, and returns how many there are.
+func (s *session) auditClient(ctx context.Context, st *opened, client string) (n int, err error) {
+	for v, err := range admin.Audit(ctx, st, client, &s.policy) {
+		if err == nil && sealed.IsEnvelope(v.Webhook.URL) {
+			err = errSealed
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+		r := s.record(client, v.Scope.Entity(), v.Webhook)
+		r.Rule = v.Err.Error()
+		if err := s.print(r, "%s, %v", printable(client), r); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// mustHaveWebhooks refuses a client that has set nothing, whose name is probably misspelled.
+func mustHaveWebhooks(ctx context.Context, st *opened, client string) error {
+	for _, err := range admin.Webhooks(ctx, st, client) {
+		return err
+	}
+	return fmt.Errorf("%s has no webhooks in %s, so there is nothing to audit: check the spelling", printable(client), st.name)
 }

@@ -87,6 +87,11 @@ func set(ctx context.Context, s *session) (int, error) {
 		if err := textfile.Check(url); err != nil {
 			return fmt.Errorf("the URL: %w", err)
 		}
+		if !s.all && !isTerminal(s.keyboard) {
+			if err := s.endOfInput(); err != nil {
+				return err
+			}
+		}
 		if err := confirm(); err != nil {
 			return err
 		}

@@ -25,6 +25,16 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestSetTakesOneURL: a further line on the standard input is refused, not ignored.
+func TestSetTakesOneURL(t *testing.T) {
+	f := newFixture(t)
+	at := f.at("webhooks")
+	f.runTyping(t.Context(), newURL+"\n"+newURL, failure, "", "more than the line with the URL", "set", "-no-probe", at, "a", "e1")
+	f.run(t.Context(), success, "entity e1: default https://example.com", "", "show", at, "a", "e1")
+	f.runTyping(t.Context(), newURL+"\r\n \n", success, "", "", "set", "-no-probe", at, "a", "e1")
+	f.run(t.Context(), success, "entity e1: override https://hooks.example.net", "", "show", at, "a", "e1")
+}
+
 // TestChangeOfAll: a change of all entities needs -all and the client's name.
 func TestChangeOfAll(t *testing.T) {
 	f := newFixture(t)
@@ -98,7 +108,9 @@ func TestAudit(t *testing.T) {
 	for name, at := range f.stores() {
 		t.Run(name, func(t *testing.T) {
 			f := fixture{t, f.dir}
-			f.run(t.Context(), success, "", "", "audit", at)
+			f.run(t.Context(), success, "", "audited: 4 clients", "audit", at)
+			f.run(t.Context(), success, "", "audited: 1 clients", "audit", "-json", at, "a")
+			f.run(t.Context(), failure, "", "typo has no webhooks in ", "audit", at, "typo")
 			f.apply(at, webhookcfg.SetChange("b", webhookcfg.Entity("e1"), egress.NewURL("http://example.com/"+secret)),
 				webhookcfg.UnsetChange("b", webhookcfg.Entity("e2")))
 			f.run(t.Context(), found, "b, entity e1: override http://example.com since 0001-01-01T00:00:00Z (the URL must be absolute with the scheme https)\n", "", "audit", at)

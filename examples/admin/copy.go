@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"example.com/go-webhookcfg/examples/internal/filled"
@@ -39,6 +40,30 @@ func copyFlags(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.replace, "replace", false, "change TO although it has webhooks, and unset there what FROM doesn't have")
 }
 
+// checkPair refuses two arguments that name the same store, which is equal to itself.
+func (s *session) checkPair() (code int, err error) {
+	from, err := parseAddress(s.args[0], s.prefix)
+	if err != nil {
+		return failure, err
+	}
+	to, err := parseAddress(s.args[1], s.toPrefix)
+	if err != nil {
+		return failure, err
+	}
+	for _, at := range []*address{&from, &to} {
+		if at.scheme != "file" && at.scheme != "sqlite" {
+			continue
+		}
+		if at.place, err = filepath.Abs(at.place); err != nil {
+			return failure, err
+		}
+	}
+	if from == to {
+		return wrongUsage, errors.New("FROM and TO are the same store")
+	}
+	return success, nil
+}
+
 // usePair calls do with the stores of both arguments.
 func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *opened) error) error {
 	return s.useFirst(ctx, func(from *opened) error {
@@ -47,6 +72,9 @@ func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *
 }
 
 func copyAll(ctx context.Context, s *session) (code int, err error) {
+	if code, err := s.checkPair(); err != nil {
+		return code, err
+	}
 	o := s.openOptions()
 	o.migrate, o.bulk = s.migrate, true
 	err = s.useFirst(ctx, func(from *opened) error {
@@ -88,6 +116,9 @@ func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 }
 
 func verify(ctx context.Context, s *session) (code int, err error) {
+	if code, err := s.checkPair(); err != nil {
+		return code, err
+	}
 	err = s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
 		if n, err := s.namePlain(ctx, "", from, to); n > 0 || err != nil {
 			code = found

@@ -73,7 +73,9 @@ var commands = []command{
 type session struct {
 	command string // its name
 	args    []string
-	stdin   *bufio.Reader
+	// keyboard is the standard input without the buffer of stdin.
+	keyboard io.Reader
+	stdin    *bufio.Reader
 	// Both streams escape what a terminal could interpret. flush writes what stdout buffers.
 	stdout, stderr io.Writer
 	flush          func() error
@@ -97,7 +99,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		for _, c := range commands {
 			if c.name == args[0] {
 				out := bufio.NewWriter(stdout)
-				s := &session{command: c.name, stdin: bufio.NewReader(stdin), stdout: escaper{out}, flush: out.Flush, stderr: escaper{stderr}, screen: stderr}
+				s := &session{command: c.name, keyboard: stdin, stdin: bufio.NewReader(stdin), stdout: escaper{out}, flush: out.Flush, stderr: escaper{stderr}, screen: stderr}
 				return s.run(ctx, c, args[1:])
 			}
 		}

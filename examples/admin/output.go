@@ -87,8 +87,8 @@ func (s *session) progress(describe func(admin.Report) string) func(admin.Report
 	}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}

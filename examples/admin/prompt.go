@@ -31,6 +31,22 @@ func (s *session) ask(prompt string) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
+// endOfInput refuses further text on the standard input, which would be ignored.
+func (s *session) endOfInput() error {
+	for {
+		line, err := s.stdin.ReadString('\n')
+		if strings.TrimSpace(line) != "" {
+			return errors.New("the standard input has more than the line with the URL, so nothing was changed: give one URL")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // confirmClient asks you to type the client's name again. It names the first entities that lose
 // what is set for them, since nothing brings that back.
 func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {

@@ -74,6 +74,25 @@ func (f fixture) read(name string) string {
 	return string(content)
 }
 
+// TestSameStore: a store is equal to itself, so a comparison with it would say nothing.
+func TestSameStore(t *testing.T) {
+	f := newFixture(t)
+	t.Chdir(f.dir)
+	f.stores()
+	for _, pair := range [][]string{
+		{f.at("webhooks"), f.at("webhooks")},
+		{f.at("webhooks"), "file:./webhooks"},
+		{f.inSQLite("webhooks"), f.inSQLite("webhooks")},
+		{"sqlite:webhooks.db", f.inSQLite("webhooks")},
+	} {
+		for _, command := range []string{"verify", "copy"} {
+			f.run(t.Context(), wrongUsage, "", "the same store", append([]string{command}, pair...)...)
+		}
+	}
+	f.run(t.Context(), success, "4 changes", "", "copy", "-migrate", "-to-prefix", "x_", f.inSQLite("webhooks"), f.inSQLite("webhooks"))
+	f.run(t.Context(), success, "different: 0", "", "verify", "-to-prefix", "x_", f.inSQLite("webhooks"), f.inSQLite("webhooks"))
+}
+
 // TestReplace: what only the target has is lost after its name was typed, and otherwise nothing.
 func TestReplace(t *testing.T) {
 	f := newFixture(t)
