@@ -5,7 +5,7 @@
 //	throttled, err := auth.NewThrottle(file, nil)
 //	verifier, err := auth.NewCache(throttled, nil)
 //	handler, err := webhookcfg.NewHandler(store, verifier, nil)
-//	withSource, err := auth.WithSource(logger) // name the proxies in front, if you have any
+//	withSource, err := auth.WithSource(logger) // name the proxies in front that set X-Forwarded-For
 //	server := http.Server{Handler: withSource(handler.Before(mux))} // withSource is outermost
 //
 // Pick a verifier by where you keep your clients:

@@ -16,7 +16,8 @@ import (
 // WithSource returns a middleware that puts a request's source address into its context,
 // where [Throttle] looks for it (see [webhookcfg.ContextWithSource]). It's the peer address
 // of the connection, unless that is a trusted proxy. Name the proxies in front of your
-// service, or all clients have the same source.
+// service, or all clients have the same source. But first see that each sets X-Forwarded-For,
+// or adds to it: if it passes on the field as it came, a client chooses its source.
 //
 // For a request from a trusted proxy, WithSource reads X-Forwarded-For from its end, which
 // the proxy wrote, up to the first address that isn't a trusted proxy. It doesn't trust
@@ -83,7 +84,7 @@ func (p proxies) warning(r *http.Request, source netip.Addr) string {
 	signsIn := r.Method == http.MethodPost || r.Header.Get("Authorization") != ""
 	switch hops := len(r.Header["X-Forwarded-For"]) > 0; {
 	case hops && len(p) == 0:
-		return "auth: X-Forwarded-For is ignored: if the peer is a proxy, name it, or all clients behind it share one source"
+		return "auth: X-Forwarded-For is ignored: if the peer is a proxy, let it set the field, and then name it, or all clients behind it share one source"
 	case !hops && signsIn && p.contain(source):
 		return "auth: a trusted proxy sends no X-Forwarded-For: all clients behind it share one source"
 	}

@@ -55,7 +55,7 @@ type Service struct {
 	mu       sync.Mutex
 	handler  *webhookcfg.Handler
 	received []string
-	source   string              // the X-Forwarded-For field of the last request
+	source   string              // the X-Forwarded-For fields of the last request
 	host     string              // its Host
 	changes  map[string][]string // by client
 }
@@ -94,7 +94,7 @@ func (s *Service) Handler() *webhookcfg.Handler {
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.received = append(s.received, r.Method+" "+r.RequestURI)
-	s.source, s.host = r.Header.Get("X-Forwarded-For"), r.Host
+	s.source, s.host = strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Host
 	s.mu.Unlock()
 	s.Handler().ServeHTTP(w, r)
 }
@@ -127,11 +127,17 @@ func (s *Service) Received() []string {
 }
 
 // ExpectForwarded makes a request to the proxy at a URL, and checks that the service gets its
-// client's address and its Host. Without the first, all clients share one source. Without the
-// second, the portal can't tell that a form is its own.
+// client's address, also behind another one that the client sent, and its Host. Without the
+// first, all clients share one source, or choose it. Without the second, the portal can't tell
+// that a form is its own.
 func (s *Service) ExpectForwarded(t testing.TB, url string) {
 	t.Helper()
-	resp, err := http.Get(url + "/api/v1/configure/configure-webhook") // gets a 401
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/configure/configure-webhook", nil) // gets a 401
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Forwarded-For", "192.0.2.1")
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,7 +202,7 @@ func (v *visit) checkOrigin() error {
 	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
 		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
 	} else {
-		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host)", args...)
+		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
 	}
 	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
 }

@@ -269,7 +269,8 @@ func expect(t testing.TB, mount string, report mounttest.Report, class string) {
 }
 
 // TestReadme: the README shows the lines of every safe mount, the ones that pass on the
-// original target, and the ones that need another option.
+// original target, and the ones that need another option. The first README shows those for
+// nginx in one line.
 func TestReadme(t *testing.T) {
 	text := readFile(t, "../../../examples/mounts/README.md")
 	for _, m := range safe {
@@ -278,6 +279,9 @@ func TestReadme(t *testing.T) {
 				t.Errorf("%s: the README does not show\n%s", m.proxy, lines)
 			}
 		}
+	}
+	if line := strings.Join(strings.Fields(safe[0].lines), " "); !strings.Contains(readFile(t, "../../../README.md"), line) {
+		t.Errorf("the first README does not show\n%s", line)
 	}
 	_, rest, _ := strings.Cut(readFile(t, "reverse_test.go"), "// README\n")
 	lines, _, found := strings.Cut(rest, "\n// end\n")
