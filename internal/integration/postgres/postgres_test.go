@@ -138,3 +138,39 @@ func TestTablesOfAnotherDialect(t *testing.T) {
 	const undefinedColumn = "SQLSTATE 42703"
 	postgreSQL().Refuses(t, []string{"ALTER TABLE {prefix}client DROP COLUMN chg"}, shared.Get(t).DSN(), undefinedColumn)
 }
+
+// TestLimitWithoutSearchPath: pg_restore fills the tables with an empty search_path, and the
+// trigger counts nevertheless.
+func TestLimitWithoutSearchPath(t *testing.T) {
+	e := postgreSQL()
+	db := e.Open(t, shared.Own(t).DSN())
+	st, err := sqlstore.New(db, e.Dialect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("../../../store/sqlstore/limit/" + e.Limit.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), string(script)); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), "SET search_path = ''"); err != nil {
+		t.Fatal(err)
+	}
+	insert := func(from, to int) error {
+		_, err := db.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO public.wh_override (client, gen, entity, url, since)
+SELECT 'a', 1, convert_to('e' || n, 'UTF8'), 'https://hooks.example.com/in', 1 FROM generate_series(%d, %d) n`, from, to))
+		return err
+	}
+	if err := insert(1, 500); err != nil {
+		t.Fatal(err)
+	}
+	if err := insert(501, 501); !isLimit(err) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}

@@ -8,11 +8,14 @@
 -- bounds them, and each is a row. The index leaves them out, so a set reads no more than 500
 -- rows, however many they are.
 --
+-- The function keeps the search_path of the session that creates it, since pg_restore has an empty
+-- one while it fills the tables.
+--
 -- To give each client its own limit, read it from a table of yours instead of 500. In
 -- NEW.client, the client is in bytes: convert_from(NEW.client, 'UTF8').
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
-CREATE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
   IF (SELECT COUNT(*) FROM (
     SELECT 1 FROM wh_override o
