@@ -128,6 +128,27 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
+// TestLostLines: after the table of lines was lost and created again, what waits is sent, also if
+// its client gets no other notification.
+func TestLostLines(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			f.set("a", "/")
+			f.enqueue("a", "e", "m1", "m2")
+			f.execute(
+				"UPDATE "+f.prefix+"outbox_message SET state = 1, due = 1",
+				"DROP TABLE "+f.prefix+"outbox_line", "DROP TABLE "+f.prefix+"outbox_schema",
+			)
+			if err := f.box.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			f.await(2, time.Minute)
+		})
+	}
+}
+
 // TestInterruptedMigration: Migrate completes what an interrupted one has left.
 func TestInterruptedMigration(t *testing.T) {
 	for _, e := range engines {

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
@@ -59,7 +60,8 @@ func (e *engine) schema(prefix string) ([]string, error) {
 // can call it at the same time. After an error you can call it again.
 //
 // If one of the tables was lost, for example in an incomplete restore, you get an error that names
-// it. Migrate doesn't create it again, because nobody would notice what's missing.
+// it. Migrate doesn't create it again, because nobody would notice what's missing. Once you have
+// followed the error, Migrate sees that notifications that still wait are sent.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	err := o.tables.check(ctx)
 	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errTablesLost) {
@@ -104,11 +106,18 @@ func (o *Outbox) Healthy(ctx context.Context) error {
 	})
 }
 
+// missingLines makes the lines of clients whose notifications wait, in case the table of lines
+// was lost: a poll only looks for fresh ones without a line.
+const missingLines = ` INTO {line} (client, owner, due, woken, pauses)
+SELECT client, 0, 0, 1, '' FROM {message} WHERE state = 1 GROUP BY client`
+
 func (t *tables) migrate(ctx context.Context) error {
 	statements, err := t.engine.schema(t.prefix)
 	if err != nil {
 		return err
 	}
+	refill := t.compile(t.engine.insertOnce + missingLines + t.engine.onConflict)
+	statements = slices.Insert(statements, len(statements)-1, refill.Text) // the last one says that the tables are complete
 	if t.engine.lock == "" {
 		for _, s := range statements {
 			if _, err := t.db.ExecContext(ctx, s); err != nil {
