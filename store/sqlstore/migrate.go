@@ -183,8 +183,17 @@ func (f foundSchema) incomplete(needed int) error {
 }
 
 func (s *Store) lostTables(missing []string) error {
-	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without what was in it, UPDATE %s SET version = 0 and call Migrate, which creates it empty",
-		errLost, strings.Join(missing, ", "), s.queries.tables[0])
+	contents, after := "what was in it", ""
+	for _, name := range missing {
+		switch strings.TrimPrefix(name, s.queries.prefix) {
+		case "client":
+			contents = "all webhooks of all clients"
+		case "override":
+			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again"
+		}
+	}
+	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
+		errLost, strings.Join(missing, ", "), contents, s.queries.tables[0], after)
 }
 
 func (s *Store) oldSchema(found int) error {
