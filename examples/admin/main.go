@@ -152,7 +152,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case errors.Is(err, store.ErrDamaged):
 		code = found
 	}
-	fmt.Fprintln(s.stderr, "admin:", remedies.Replace(strings.TrimPrefix(err.Error(), "admin: ")))
+	fmt.Fprintln(s.stderr, "admin:", remedy(strings.TrimPrefix(err.Error(), "admin: ")))
 	return max(code, failure)
 }
 
@@ -166,10 +166,19 @@ func (s *session) act(ctx context.Context, c command) (code int, err error) {
 	return c.action(ctx, s)
 }
 
-// remedies has what this program has for functions and options that errors of the library name.
+// remedy returns an error's text with what this program has for functions and options of the
+// library. It can create the tables of the webhooks, but not those of a queue. What's more than a
+// call, as after the loss of a table, is for the service.
+func remedy(text string) string {
+	if !strings.Contains(text, "outbox: ") {
+		text = strings.ReplaceAll(text, ": call Migrate", ": check the address and -prefix, or create the tables with admin copy -migrate")
+	}
+	return remedies.Replace(text)
+}
+
 var remedies = strings.NewReplacer(
 	"store.SalvageFile", "admin salvage",
-	"call Migrate", "check the address and -prefix, or create the tables with admin copy -migrate",
+	"call Migrate", "let the service migrate",
 	"another Options.Prefix", "another -prefix",
 	"see Options.AllowPlain", "give -allow-plain",
 )

@@ -87,7 +87,7 @@ func TestCheckWarnsAboutTheQueue(t *testing.T) {
 }
 
 // TestMissingTable: if one table is missing, check names it, and no command takes that for a
-// database without a queue.
+// database without a queue. The error says what helps: the service's migration.
 func TestMissingTable(t *testing.T) {
 	for _, table := range []string{"wh_override", "wh_delivery", "wh_outbox_schema", "wh_outbox_message", "wh_outbox_line"} {
 		f := newFixture(t)
@@ -98,18 +98,45 @@ func TestMissingTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, statement := range []string{"DROP VIEW wh_webhook", "DROP TABLE " + table} {
-			if _, err := db.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
+		defer db.Close()
+		exec := func(statements ...string) {
+			t.Helper()
+			for _, statement := range statements {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		exec("DROP VIEW wh_webhook", "DROP TABLE "+table)
 		for _, args := range [][]string{{"check", at}, {"queue", at}, {"show", at, "a", "e1"}} {
 			f.run(t.Context(), failure, "", table+": restore it", args...)
 		}
 		f.runTyping(t.Context(), "a\n", failure, "", table+": restore it", "erase", at, "a")
+		switch table {
+		case "wh_override", "wh_delivery":
+			f.run(t.Context(), failure, "", "UPDATE wh_schema SET version = 0 and let the service migrate, ", "check", at)
+			exec("UPDATE wh_schema SET version = 0")
+		case "wh_outbox_schema":
+			f.run(t.Context(), failure, "", "or let the service migrate\n", "check", at)
+		default:
+			f.run(t.Context(), failure, "", "drop the table wh_outbox_schema and let the service migrate, ", "check", at)
+			exec("DROP TABLE wh_outbox_schema")
+		}
+		st, err := sqlstore.New(db, sqlstore.SQLite(), nil)
+		if err == nil {
+			err = st.Migrate(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		box, err := outbox.New(db, sqlstore.SQLite(), nil, nil)
+		if err == nil {
+			err = box.Migrate(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.run(t.Context(), success, "is readable", "", "check", at)
 	}
 }
 
