@@ -174,3 +174,29 @@ SELECT 'a', 1, convert_to('e' || n, 'UTF8'), 'https://hooks.example.com/in', 1 F
 		t.Errorf("beyond the limit: %v", err)
 	}
 }
+
+// TestLimitOfALostTable: once the lost table of overrides was created again, as the error says, the
+// same file limits it again.
+func TestLimitOfALostTable(t *testing.T) {
+	e := postgreSQL()
+	db := e.Open(t, shared.Own(t).DSN())
+	st, err := sqlstore.New(db, e.Dialect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("../../../store/sqlstore/limit/" + e.Limit.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lose := range []string{"", "DROP TABLE wh_override CASCADE; UPDATE wh_schema SET version = 0"} {
+		if _, err := db.ExecContext(t.Context(), lose); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), string(script)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -15,7 +15,7 @@
 -- NEW.client, the client is in bytes: convert_from(NEW.client, 'UTF8').
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
-CREATE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE OR REPLACE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
   IF (SELECT COUNT(*) FROM (
     SELECT 1 FROM wh_override o
