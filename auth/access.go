@@ -37,7 +37,10 @@ func checkAccess(path string, info fs.FileInfo, shared bool) error {
 	case !mode.IsRegular():
 		return fmt.Errorf("%s: not a regular file", path)
 	case runtime.GOOS != "windows" && mode&forbidden != 0:
-		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600", path, mode.Perm())
+		if shared {
+			return fmt.Errorf("%s: mode %04o lets group or others write; use chmod 640", path, mode.Perm())
+		}
+		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600, or, if the platform sets it, FileOptions.AllowReadable", path, mode.Perm())
 	case !shared && !ownedByProcessOrRoot(info):
 		return fmt.Errorf("%s: owned neither by the user of this process nor by root; use chown", path)
 	}

@@ -19,7 +19,7 @@ const (
 	ruleRepeated  = "A key of the body is repeated"
 	ruleString    = "Every value in the body must be a string; null is not one" + ruleToUnset
 	ruleURLNeeded = "The key webhook_url is required" + ruleToUnset
-	ruleToUnset   = "; to unset a webhook, use DELETE"
+	ruleToUnset   = "; to unset the webhook of an entity, use DELETE with its id at the end of the path"
 	ruleArrival   = "The body did not arrive whole and in time"
 	ruleMedia     = "The body must be application/json in UTF-8 without a content coding"
 )

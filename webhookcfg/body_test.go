@@ -17,8 +17,8 @@ func TestSetBody(t *testing.T) {
 		utf8Rule  = "The body must be valid UTF-8 without a byte order mark"
 		surrogate = "A string in the body has an unpaired surrogate"
 		repeated  = "A key of the body is repeated"
-		notString = "Every value in the body must be a string; null is not one; to unset a webhook, use DELETE"
-		urlNeeded = "The key webhook_url is required; to unset a webhook, use DELETE"
+		notString = "Every value in the body must be a string; null is not one; to unset the webhook of an entity, use DELETE with its id at the end of the path"
+		urlNeeded = "The key webhook_url is required; to unset the webhook of an entity, use DELETE with its id at the end of the path"
 		unknown   = "The body has an unknown key; known are webhook_url and endpoint_id"
 		entity    = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."
 		urlLength = "The URL must have 1 to 2048 bytes"
@@ -77,7 +77,7 @@ func TestSetBody(t *testing.T) {
 		{body: `{"endpoint_id":"",` + set + `}`, rule: entity},
 		{body: `{"endpoint_id":"..",` + set + `}`, rule: entity},
 		{body: `{"endpoint_id":"\u0000",` + set + `}`, rule: entity},
-		{body: `{"webhook_url":""}`, rule: urlLength + "; to unset a webhook, use DELETE"},
+		{body: `{"webhook_url":""}`, rule: urlLength + "; to unset the webhook of an entity, use DELETE with its id at the end of the path"},
 	}
 	st := newRecorder()
 	h := newHandler(t, st, options())

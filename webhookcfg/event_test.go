@@ -48,8 +48,8 @@ func TestEvents(t *testing.T) {
 		method, target, body string
 		record               string
 	}{
-		{"DELETE", configure + "?endpoint_id=", ``, `{"level":"INFO",` + msg + `"operation":"unset","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
-		{"POST", configure + "?endpoint_id=", `{"webhook_url":"https://h.example.com/"}`, `{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all","url":"https://h.example.com"}`},
+		{"DELETE", configure + "?endpoint_id=", ``, `{"level":"INFO",` + msg + `"operation":"unset","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string; the id of one entity belongs at the end of the path of a DELETE, and in the body of a POST","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
+		{"POST", configure + "?endpoint_id=", `{"webhook_url":"https://h.example.com/"}`, `{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string; the id of one entity belongs at the end of the path of a DELETE, and in the body of a POST","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all","url":"https://h.example.com"}`},
 		{
 			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
 			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"entity e1","url":"https://h.example.com:8443"}`,

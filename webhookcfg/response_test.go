@@ -114,7 +114,7 @@ func TestGolden(t *testing.T) {
 		{"list", request("GET", configure, acme, ""), golden("200 OK", `{"webhook_url":null,"since":null,"overrides":[]}`)},
 
 		{"invalid request", request("POST", configure, acme, `{"endpoint_id":null}`), golden("400 Bad Request",
-			errorBody("invalid_request", "Every value in the body must be a string; null is not one; to unset a webhook, use DELETE"))},
+			errorBody("invalid_request", "Every value in the body must be a string; null is not one; to unset the webhook of an entity, use DELETE with its id at the end of the path"))},
 		{"invalid identifier", request("DELETE", configure+"/%2f", acme, ""), golden("400 Bad Request",
 			errorBody("invalid_request", "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."))},
 		{"invalid URL", request("POST", configure, acme, `{"webhook_url":"http://hooks.example.com/in"}`), golden("400 Bad Request",

@@ -68,8 +68,8 @@ const (
 
 const (
 	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
-	ruleAllQuery = "A request that reaches all entities takes no query string"
-	ruleAllBody  = "A request that unsets all entities takes no body"
+	ruleAllQuery = "A request that reaches all entities takes no query string; the id of one entity belongs at the end of the path of a DELETE, and in the body of a POST"
+	ruleAllBody  = "A request that unsets all entities takes no body; to unset one entity, put its id at the end of the path"
 
 	ruleEmptyEntity = "The identifier in the path is empty"
 )

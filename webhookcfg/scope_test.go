@@ -58,7 +58,7 @@ func TestRefusalOfAll(t *testing.T) {
 	address := serve(t, newHandler(t, newRecorder(), o))
 	for _, tt := range []struct{ path, original, want string }{
 		{configure, configure + "/e1/..", "A request that reaches all entities must arrive with the path as the client sent it"},
-		{configure + "?e1", configure + "?e1", "A request that reaches all entities takes no query string"},
+		{configure + "?e1", configure + "?e1", "A request that reaches all entities takes no query string; the id of one entity belongs at the end of the path of a DELETE, and in the body of a POST"},
 		{configure + "/", configure + "/", "The identifier in the path is empty"},
 	} {
 		got := raw(t, address, request("DELETE", tt.path, acme, "", "X-Original-URI: "+tt.original))

@@ -129,7 +129,7 @@ func (d *database) addSecret(ctx context.Context, client, name string, out io.Wr
 	} else if err != nil {
 		return fmt.Errorf("client %s: %w", client, err)
 	} else if n == 0 {
-		return fmt.Errorf("client %s has two secrets already: retire one of them first", client)
+		return fmt.Errorf("client %s has two secrets already: retire one of them first, by its name, which the command secrets shows", client)
 	}
 	_, err := fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
 	return err

@@ -115,7 +115,7 @@ func TestVolume(t *testing.T) {
 		if err := os.Chmod(volume, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openDir(t, volume, false); err == nil || !strings.HasSuffix(err.Error(), "use a directory of your own inside it, made with mkdir -m 700") {
+		if _, err := openDir(t, volume, false); err == nil || !strings.HasSuffix(err.Error(), "use a directory of your own inside it, made with mkdir -m 700, and set fsGroupChangePolicy to OnRootMismatch if there is an fsGroup") {
 			t.Errorf("%v: %v", mode, err)
 		}
 		own := filepath.Join(volume, "own")

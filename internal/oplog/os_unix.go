@@ -21,7 +21,7 @@ func checkDir(path string, info fs.FileInfo) error {
 	if mode&0o002 == 0 {
 		writers = "writable by its group"
 	}
-	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w, or if it isn't yours, as on a volume of Kubernetes, use a directory of your own inside it, made with mkdir -m 700", path, mode.Perm(), writers)
+	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w, or if it isn't yours, as on a volume of Kubernetes, use a directory of your own inside it, made with mkdir -m 700, and set fsGroupChangePolicy to OnRootMismatch if there is an fsGroup", path, mode.Perm(), writers)
 }
 
 // checkPrivate returns an error if another user owns the file or can access it.

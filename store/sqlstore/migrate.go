@@ -113,7 +113,7 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		case found.isOld():
 			err = s.oldSchema(found.version)
 		case found.version < 1:
-			err = found.incomplete(needed)
+			err = s.incomplete(found, needed)
 		case len(found.missing) > 0:
 			err = s.lostTables(found.missing)
 		case !found.fit:
@@ -121,7 +121,7 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		case found.standby:
 			err = ErrStandby
 		case found.version < needed:
-			err = found.incomplete(needed)
+			err = s.incomplete(found, needed)
 		default:
 			s.isReady.Store(true)
 		}
@@ -175,9 +175,14 @@ func (s *Store) findMissing(ctx context.Context, cause error) (f foundSchema, er
 // isOld reports whether the tables are older than the first version.
 func (f foundSchema) isOld() bool { return f.version > 0 && f.version < firstVersion }
 
-func (f foundSchema) incomplete(needed int) error {
-	if len(f.missing) > 0 {
-		return fmt.Errorf("tables are missing: %s: call Migrate", strings.Join(f.missing, ", "))
+func (s *Store) incomplete(f foundSchema, needed int) error {
+	missing := strings.Join(f.missing, ", ")
+	switch len(f.missing) {
+	case 0:
+	case len(s.queries.tables):
+		return fmt.Errorf("tables are missing: %s: call Migrate", missing)
+	default:
+		return fmt.Errorf("tables are missing: %s: restore them from a backup, or, if a migration was interrupted, call Migrate", missing)
 	}
 	return fmt.Errorf("the tables are incomplete or older (schema version %d, want %d): call Migrate", f.version, needed)
 }

@@ -55,8 +55,8 @@ const (
 //
 // It stops a webhook when the receiver responds with status 410, or when all attempts have
 // failed for [HealthOptions.StopAfter]. The client's configuration stays as it is. Deliveries
-// go on when the client sets the webhook again, even to the same URL, or when a test
-// succeeds: see [Sender.Test].
+// go on when a test succeeds, see [Sender.Test], or when the client sets the webhook again, even to
+// the same URL. For a base, a test is better, because setting it again drops all overrides.
 //
 // Setting a webhook again starts a new record, which [webhookcfg.Webhook.Since] identifies. A
 // webhook with a zero Since is never stopped. Only bases and overrides have records.

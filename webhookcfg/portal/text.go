@@ -111,7 +111,7 @@ var texts = map[string]string{
 	"state.none":     "No deliveries known",
 	"state.unknown":  "Not known right now",
 	"remedy.failing": "Check your server. We try again, with the next notification at the latest.",
-	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL.",
+	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL. For the default, that drops the webhooks that entities have of their own.",
 	"remedy.test":    "Nothing is sent now. Repair your server, then send a test.",
 	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
 

@@ -222,7 +222,7 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 			for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 				for _, entity := range []string{"", "e"} {
 					q := webhookcfg.NotificationQuery{State: state, Entity: entity, Limit: 1}
-					for pages := 0; pages < 10; pages++ {
+					for range 10 {
 						one, err := f.box.Notifications(t.Context(), "a", q)
 						if err != nil {
 							t.Fatal(err)
@@ -259,7 +259,7 @@ func TestPagesWhileSent(t *testing.T) {
 				f.fillRows(rows)
 				shown := map[string]bool{}
 				q := webhookcfg.NotificationQuery{State: stateWords[state], Limit: 3}
-				for pages := 0; pages < 50; pages++ {
+				for range 50 {
 					page, err := f.box.Notifications(t.Context(), "a", q)
 					if err != nil {
 						t.Fatal(err)

@@ -1,7 +1,7 @@
 -- Limits how many entities of a client can have a URL of their own, in the tables of package
 -- sqlstore in MySQL and MariaDB with the default prefix. Run it once, after the tables were
 -- created, with the program mysql or mariadb. In another program, run the two statements without
--- the DELIMITER lines. With a binary log, the server may demand the variable
+-- the DELIMITER lines and the two slashes behind END. With a binary log, the server may demand the variable
 -- log_bin_trust_function_creators. A set that goes beyond the limit fails with the error
 -- ER_SIGNAL_EXCEPTION (1644).
 --

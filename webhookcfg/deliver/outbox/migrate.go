@@ -171,7 +171,7 @@ func (t *tables) explain(ctx context.Context, cause error) error {
 	case len(missing) == len(t.names):
 		return fmt.Errorf("%w: call Migrate", ErrNoTables)
 	case missing[0] == schema:
-		return fmt.Errorf("%w: %s: restore it from a backup, or call Migrate", errIncomplete, names)
+		return fmt.Errorf("%w: %s: restore it from a backup, or, if a migration was interrupted, call Migrate", errIncomplete, names)
 	case version < schemaVersion:
 		return fmt.Errorf("%w: %s: call Migrate", errIncomplete, names)
 	}

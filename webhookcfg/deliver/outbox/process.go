@@ -225,7 +225,7 @@ func (p *process) isStopping() bool {
 	return p.stopping
 }
 
-var errSettings = errors.New("outbox: another process with these tables has another Schedule or Order: give both the same Options, or another Prefix")
+var errSettings = errors.New("outbox: another process with these tables has another Schedule or Order: stop it first, or give both the same Options")
 
 func (t *tables) join(ctx context.Context, me *identity, lease time.Duration, settings string) error {
 	return t.transaction(ctx, func(tx *sql.Tx) error {
