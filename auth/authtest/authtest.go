@@ -58,7 +58,7 @@ type Harness struct {
 	SignsIn []Credential
 
 	// Refused has credentials of existing clients that must be refused, such as the correct
-	// secret of a disabled client, or a retired secret.
+	// secret of a disabled client, or a retired secret. Without any, that isn't tested.
 	Refused []Credential
 
 	// Unavailable is the same verifier while it can't reach what it depends on, such as a

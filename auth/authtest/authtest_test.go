@@ -150,6 +150,7 @@ func credentialFile(t *testing.T, r right) *auth.File {
 func TestAbsent(t *testing.T) {
 	for absent, without := range map[string]func(*authtest.Harness){
 		sameWork:     func(h *authtest.Harness) { h.Work = nil },
+		refused:      func(h *authtest.Harness) { h.Refused = nil },
 		outage:       func(h *authtest.Harness) { h.Unavailable = nil },
 		wholeSecrets: func(h *authtest.Harness) { h.SignsIn = h.SignsIn[:3] },
 	} {

@@ -42,6 +42,7 @@ const (
 	noSecret       = "errors contain no secret"
 	endedContext   = "gives no wrong verdict after the context has ended"
 	owner          = "signs in the owner"
+	refused        = "refuses disabled clients and retired secrets"
 	sameWork       = "does the same work for every refusal"
 	concurrent     = "is safe for concurrent use"
 	wholeSecrets   = "compares whole secrets"

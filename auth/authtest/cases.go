@@ -87,6 +87,9 @@ func comparesWholeSecrets(ctx context.Context, h Harness) error {
 }
 
 func refusesDisabledAndRetired(ctx context.Context, h Harness) error {
+	if len(h.Refused) == 0 {
+		return fmt.Errorf("%w: no credential in Harness.Refused: that disabled clients are refused is not tested", ErrAbsent)
+	}
 	for i, c := range h.Refused {
 		if err := refuses(ctx, h, c); err != nil {
 			return fmt.Errorf("credential %d of Harness.Refused: %w", i, err)
