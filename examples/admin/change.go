@@ -23,7 +23,7 @@ import (
 // policyFlags are the flags for the policy. It has to be the service's.
 func policyFlags(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.policy.AllowHTTP, "allow-http", false, "allow http URLs in addition to https")
-	flags.Func("deny-prefix", "refuse the addresses in `CIDR`, even if -allow-prefix has them; repeatable", func(text string) error {
+	flags.Func("deny-prefix", "refuse the addresses in `CIDR`, even if -allow-prefix has them; repeatable; audit looks up no names", func(text string) error {
 		prefix, err := netip.ParsePrefix(text)
 		s.policy.DenyPrefixes = append(s.policy.DenyPrefixes, prefix)
 		return err

@@ -168,6 +168,9 @@ func askForBackup(ctx context.Context, path, target string) error {
 	if _, err := os.Lstat(socket); err != nil {
 		return running.ErrNobodyListens
 	}
+	if _, err := os.Lstat(target); err == nil { // the service could see another directory there
+		return &fs.PathError{Op: "backup", Path: target, Err: fs.ErrExist}
+	}
 	return running.Ask(ctx, socket, target)
 }
 

@@ -246,6 +246,10 @@ func TestBackupElsewhere(t *testing.T) {
 	}
 	defer service.Close()
 	f.run(t.Context(), failure, "", "to that path as it sees it", "backup", f.at("webhooks"), f.at("copy"))
+	if err := os.WriteFile(f.path("copy"), []byte("older"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), failure, "", "file already exists", "backup", f.at("webhooks"), f.at("copy"))
 }
 
 func TestOpenStoreIsRefused(t *testing.T) {
