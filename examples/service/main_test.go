@@ -447,7 +447,7 @@ func TestReplay(t *testing.T) {
 		want    string
 		scopes  map[string]webhookcfg.Scope // that are sent again
 	}{
-		{"replay nobody", "", nil},
+		{"replay nobody", "nobody: nothing to send again\n", nil},
 		{"-since 2100-01-01T00:00:00Z replay", "", nil},
 		{"-since 2001-01-01T00:00:00Z replay", "acme: 5\nother: 2\n", map[string]webhookcfg.Scope{"acme": webhookcfg.All(), "other": webhookcfg.All()}},
 		{"replay other", "other: 2\n", map[string]webhookcfg.Scope{"other": webhookcfg.All()}},
@@ -483,6 +483,40 @@ func TestReplay(t *testing.T) {
 	}
 	if out, err := replay("-since", "2001-01-01T00:00:00Z", "replay"); err == nil || !strings.Contains(err.Error(), `"acme": outbox: send again: the client sent this again a moment ago`) || out != "other: 2\n" {
 		t.Errorf("while one is at it: %q, %v", out, err)
+	}
+}
+
+// TestReplayOfTooManyToCount: what's outside of -since can hide how much is inside, but is no reason to
+// send nothing.
+func TestReplayOfTooManyToCount(t *testing.T) {
+	args := []string{"-store", newStore(t)}
+	s := idle(t, args)
+	tx, err := s.database.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1100 {
+		if err := s.queue.Enqueue(t.Context(), tx, (module{"acme", fmt.Sprint("old", i), nil}).changed(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	const hour = 3600_000_000
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 1, attempts = 1, enqueued = enqueued - $1, due = enqueued + $2", 24*hour, 10*hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.update(t.Context(), module{"acme", "new", []byte("on")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 1, attempts = 1, due = enqueued + $1 WHERE entity = $2", 5*hour, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	since := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	if err := run(t.Context(), append(args, "-since", since, "replay", "acme"), nothing, &out, t.Output()); err != nil || out.String() != "acme: 0 or more\n" {
+		t.Errorf("%q, %v", &out, err)
 	}
 }
 

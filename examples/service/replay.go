@@ -43,7 +43,11 @@ func (d *database) replay(ctx context.Context, cfg config, stdout io.Writer) err
 		selection.Scope = webhookcfg.Entity(cfg.name)
 	}
 	if cfg.client != "" {
-		return d.sendAgain(ctx, cfg.client, selection, stdout)
+		err := d.sendAgain(ctx, cfg.client, selection, stdout)
+		if errors.Is(err, errNothing) {
+			_, err = fmt.Fprintf(stdout, "%s: nothing to send again\n", cfg.client)
+		}
+		return err
 	}
 	if cfg.since.IsZero() {
 		return errors.New("replay of all clients would send everything that was dropped in 30 days: give -since")
@@ -52,6 +56,9 @@ func (d *database) replay(ctx context.Context, cfg config, stdout io.Writer) err
 	for client, err := range admin.Clients(ctx, d.webhooks) {
 		if err == nil {
 			err = d.sendAgain(ctx, client, selection, stdout)
+		}
+		if errors.Is(err, errNothing) {
+			continue
 		}
 		all = errors.Join(all, err)
 		var soon interface{ RetryAfter() time.Duration } // of this client alone
@@ -62,9 +69,16 @@ func (d *database) replay(ctx context.Context, cfg config, stdout io.Writer) err
 	return all
 }
 
+var errNothing = errors.New("nothing to send again")
+
+// sendAgain returns errNothing if there's nothing. The queue looks at a bounded number of
+// notifications before it starts, so it can be that there's more than it has counted.
 func (d *database) sendAgain(ctx context.Context, client string, selection webhookcfg.Selection, stdout io.Writer) error {
 	plan, err := d.queue.PlanSendAgain(ctx, client, selection)
-	if err != nil || plan.Count == 0 {
+	if err == nil && plan.Count == 0 && !plan.IsMore {
+		err = errNothing
+	}
+	if err != nil {
 		return err
 	}
 	if err := d.queue.SendAgain(ctx, client, selection); err != nil {
