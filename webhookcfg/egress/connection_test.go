@@ -165,6 +165,52 @@ func TestConnectionsOfOneRequest(t *testing.T) {
 	})
 }
 
+// TestReceiverMoves: the calls of a receiver that is always busy follow its name to another machine.
+func TestReceiverMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		client := newClient(t, inMemory(t, newAuthority(t), func(conn net.Conn) {
+			dials.Add(1)
+			answering(noContent)(conn)
+		}))
+		start := time.Now()
+		for range 60 {
+			if err := post(t.Context(), client, "http://"+receiverName+"/", nil, readAll); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if n := dials.Load(); n != 2 {
+			t.Errorf("%d connections in %v, want one for each five minutes", n, time.Since(start))
+		}
+		client.CloseIdleConnections()
+	})
+}
+
+// TestServerName: a receiver that distinguishes upper and lower case finds its certificate, however
+// the client has typed its name.
+func TestServerName(t *testing.T) {
+	ca := newAuthority(t)
+	names := make(chan string, 2)
+	config := ca.valid(t, receiverName)
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		names <- hello.ServerName
+		return nil, nil
+	}
+	receiver := listen(t)
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), TLSConfig: config}
+	go func() { _ = server.ServeTLS(receiver, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	client := newClient(t, newLoopback(ca))
+	url := receiver.at("https", strings.ToUpper(receiverName))
+	if err := post(t.Context(), client, url, nil, readAll); err != nil {
+		t.Error(err)
+	}
+	if got := <-names; got != receiverName {
+		t.Errorf("got %s", got)
+	}
+}
+
 // onlyHTTP2 starts a server that speaks only HTTP/2. If it alerts, it refuses a handshake
 // that doesn't offer HTTP/2, as RFC 7301 demands. Otherwise it accepts it without a protocol,
 // as crypto/tls does, and then closes the connection.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -82,7 +83,7 @@ func (e *clientCertificateError) Unwrap() error { return e.cause }
 // verified.
 func (p *Policy) tlsConfig(host string, verified *[][]*x509.Certificate) *tls.Config {
 	return &tls.Config{
-		ServerName: host,
+		ServerName: strings.ToLower(host), // some servers compare it with case
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 

@@ -73,11 +73,19 @@ func (p *pool) release(h *host) {
 	}
 }
 
+// maxAge is how long a connection is used again. A receiver that's always busy would otherwise stay
+// where its name led when the connection was opened.
+const maxAge = 5 * time.Minute
+
 // rest records that no call uses a connection. It returns the connections that the caller
 // must close after it has released mu.
 func (p *pool) rest(conn *pooledConn) (surplus []*pooledConn) {
 	if conn.closed {
 		return nil
+	}
+	if time.Since(conn.opened) > maxAge {
+		conn.evicted.Store(true)
+		return []*pooledConn{conn}
 	}
 	p.idle.Put(conn, struct{}{})
 	for p.idle.Len() > p.maxIdle {
@@ -112,6 +120,7 @@ type pooledConn struct {
 	host    *host
 	evicted atomic.Bool // to be closed: no request may be written any more
 
+	opened time.Time
 	client string // of the last call
 	uses   int    // the number of calls
 	closed bool
@@ -246,7 +255,7 @@ func (c *call) dial(ctx context.Context, dial func(context.Context) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	opened = &pooledConn{Conn: conn, pool: p, host: c.host, client: c.client}
+	opened = &pooledConn{Conn: conn, pool: p, host: c.host, client: c.client, opened: time.Now()}
 	var surplus []*pooledConn
 	p.mu.Lock()
 	if c.ended {

@@ -36,6 +36,7 @@ const (
 //	wait for the header       30 s
 //	header of the response    64 KiB
 //	idle connection           90 s
+//	age of a connection       5 min, at the end of a call
 type TransportOptions struct {
 	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers that
 	// you call within a minute or so, and be less than half the file descriptors of the
