@@ -66,7 +66,8 @@ type Options struct {
 	// on sending.
 	Health *Health
 
-	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg".
+	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg", which probes send,
+	// too, whatever you set here.
 	UserAgent string
 
 	// Prepare adds fields to the header of a request, for each attempt and each test, after the

@@ -137,6 +137,9 @@ func echoed(body []byte) string {
 	return strings.Trim(string(body), " \t\r\n")
 }
 
+// userAgent is that of deliveries, by default. Some gateways refuse that of net/http.
+const userAgent = "go-webhookcfg"
+
 // send sends a request. The caller closes the body of the response.
 func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header, body string) (*http.Response, error) {
 	var content io.Reader
@@ -150,5 +153,6 @@ func send(ctx context.Context, httpClient *http.Client, method string, target UR
 	if header != nil {
 		req.Header = header
 	}
+	req.Header.Set("User-Agent", userAgent)
 	return httpClient.Do(req)
 }

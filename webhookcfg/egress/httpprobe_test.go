@@ -231,6 +231,9 @@ func TestEcho(t *testing.T) {
 			if r.Method != http.MethodPost || r.RequestURI != "/secret?token=secret" || r.Header.Get("Content-Type") != "application/json" {
 				t.Errorf("request %s %s, %s", r.Method, r.RequestURI, r.Header.Get("Content-Type"))
 			}
+			if agent := r.UserAgent(); agent != "go-webhookcfg" {
+				t.Errorf("the User-Agent is %s", agent)
+			}
 		})
 	}
 }
