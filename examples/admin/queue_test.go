@@ -117,7 +117,7 @@ func TestMissingTable(t *testing.T) {
 			f.run(t.Context(), failure, "", "UPDATE wh_schema SET version = 0 and let the service migrate, ", "check", at)
 			exec("UPDATE wh_schema SET version = 0")
 		case "wh_outbox_schema":
-			f.run(t.Context(), failure, "", "or let the service migrate\n", "check", at)
+			f.run(t.Context(), failure, "", "if a migration was interrupted, let the service migrate\n", "check", at)
 		default:
 			f.run(t.Context(), failure, "", "drop the table wh_outbox_schema and let the service migrate, ", "check", at)
 			exec("DROP TABLE wh_outbox_schema")
