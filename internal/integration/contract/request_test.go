@@ -152,7 +152,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("every character of ids", one("A-Za-z0-9._~:@-", url), "200", "")
 	add("three dots", one("...", url), "200", "")
 	add("leading dot", one(".e1", url), "200", "")
-	add("address", one("e1", "https://[2606:4700::1]:8443/?q={x}&y=%20"), "200", "")
+	add("address", one("e1", "https://[2606:4700::1]:8443/?q=[x]&y=%20"), "200", "")
 	add("scheme in capitals", one("e1", "HTTPS://HOOKS.example.com"), "200", "")
 	add("charset", one("e1", url), "200", "", "Content-Type: application/json; charset=UTF-8")
 	add("unknown field", one("e1", url), "200", "", "X-Ignored: 1")
