@@ -31,7 +31,7 @@ func TestReadme(t *testing.T) {
 	readme = strings.NewReplacer(
 		"127.0.0.1:8080", service, "127.0.0.1:8081", metrics, "127.0.0.1:9000", receiver,
 		"9000", receiver[strings.LastIndex(receiver, ":")+1:],
-		"go run .", path+" -listen "+service, "python3 -c", "exec python3 -c", "curl ", "curl -fsS ",
+		"go run . -dev", path+" -listen "+service+" -dev", "go run .", path, "python3 -c", "exec python3 -c", "curl ", "curl -fsS ",
 	).Replace(readme)
 	blocks := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readme, -1)
 	if len(blocks) != 3 {
