@@ -63,7 +63,7 @@ func TestOtherSchema(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.Refuses(outage.Outage{Cause: "no such table"})
+	s.Refuses(outage.Outage{Cause: "tables are missing"})
 	open(t, path)
 	s.Works()
 	other := openDB(t, path, fileSettings)
