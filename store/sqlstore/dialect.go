@@ -216,7 +216,8 @@ type queries struct {
 	tables                        []string // that every version since the oldest has
 	set, unset, resolveOutcome    []statement
 	setAll, lock, resolve, list   statement
-	check, version, dirty, lowest statement
+	check, fit                    statement
+	version, dirty, lowest        statement
 	bound, purge, purgeAll, swept statement
 	anyOverride, occupied         statement
 	erase                         []statement
@@ -246,6 +247,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		resolve:        compile(resolve),
 		list:           compile(list),
 		check:          compile(g.check + dialect.Present(tables)),
+		fit:            compile(g.check),
 		version:        compile(version),
 		dirty:          compile(dirty),
 		lowest:         compile(lowest),
