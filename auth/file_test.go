@@ -356,6 +356,7 @@ func TestFileInvisible(t *testing.T) {
 		utf16("# clients\n" + file):                          ":2: file is in UTF-16, or no text: save",
 		strings.ReplaceAll(file, "\n", "\r"):                 ":1: line has a carriage return (U+000D): save",
 		"# clients\r" + strings.ReplaceAll(file, "\n", "\r"): ":1: line has a carriage return (U+000D): save",
+
 		" " + file:                                       ":1: line starts with a blank, or has one after begin or end: remove",
 		"begin\n\t" + good + "\nend\n":                   ":2: line starts with a blank, or has one after begin or end: remove",
 		"begin \n" + good + "\nend\n":                    ":1: line starts with a blank, or has one after begin or end: remove",
