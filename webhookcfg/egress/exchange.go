@@ -47,6 +47,7 @@ type exchange struct {
 	reading bool // net/http waits for bytes, so it has none left
 	failed  bool // reading has
 	closed  bool
+	cut     bool          // closed while net/http waited for more bytes
 	waiting chan struct{} // closed as soon as reading or closed
 	head    []byte        // the start of the response, up to the status
 	hasLine bool          // the first line is complete
@@ -82,6 +83,7 @@ func (e *exchange) reads() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reading = true
+	e.cut = e.cut || e.closed
 	e.wake()
 }
 
@@ -114,6 +116,7 @@ func (e *exchange) close() (stray bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	stray = e.quiet && !e.reading && !e.failed && !e.closed
+	e.cut = e.cut || e.reading
 	e.closed = true
 	e.wake()
 	return stray
@@ -148,11 +151,12 @@ func (e *exchange) awaitRead(ctx context.Context) bool {
 }
 
 // status returns the status of a response whose header net/http couldn't read, or 0 if there is
-// none. isStray reports that there were bytes, but no line with a status.
+// none, or if we gave up before the header was complete. isStray reports that there were bytes,
+// but no line with a status.
 func (e *exchange) status() (status int, isStray bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.head) == 0 {
+	if len(e.head) == 0 || e.cut {
 		return 0, false
 	}
 	if !e.hasLine || len(e.head) < statusBytes || !bytes.HasPrefix(e.head, []byte("HTTP/1.")) || e.head[8] != ' ' || !bytes.ContainsRune([]byte(" \r\n"), rune(e.head[12])) {

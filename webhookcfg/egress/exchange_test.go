@@ -328,5 +328,19 @@ func TestHeaderThatNeverEnds(t *testing.T) {
 		if err := post(ctx, client, "http://"+receiverName+"/", nil, readAll); reasonOf(err) != "" {
 			t.Error(err)
 		}
+
+		// A Client with a Timeout closes Cancel when that passes, perhaps before the context has ended.
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+receiverName+"/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		//lint:ignore SA1019 it's what http.Client uses
+		req.Cancel = closed
+		time.AfterFunc(time.Second, func() { close(closed) })
+		if resp, err := client.Transport.RoundTrip(req); err == nil {
+			t.Errorf("status %d of a header that we gave up", resp.StatusCode)
+			_ = resp.Body.Close()
+		}
 	})
 }
