@@ -3,6 +3,7 @@ package dialect
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"regexp"
 	"strings"
 )
@@ -27,6 +28,12 @@ func Present(tables []string) string {
 		all.WriteString(" AND (SELECT COUNT(*) FROM " + table + " WHERE 1 = 0) = 0")
 	}
 	return all.String()
+}
+
+// Denied reports whether a statement failed because the user lacks a privilege for a table.
+func (e Engine) Denied(cause error) bool {
+	var state interface{ SQLState() string }
+	return e.denied != "" && (errors.As(cause, &state) && state.SQLState() == e.denied || strings.Contains(cause.Error(), e.denied))
 }
 
 // Missing returns those of the tables that the database doesn't have. Ask after a statement has

@@ -2,6 +2,7 @@ package dialect_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,5 +28,30 @@ func TestMissingWithoutPrivilege(t *testing.T) {
 	missing, err := dialect.MySQL.Missing(t.Context(), nil, []string{"wh_a"}, errors.New("Error 1142 (42000): SELECT command denied"))
 	if len(missing) > 0 || err != nil {
 		t.Errorf("got %q, %v", missing, err)
+	}
+}
+
+type stateError string
+
+func (e stateError) Error() string    { return "permission denied" }
+func (e stateError) SQLState() string { return string(e) }
+
+// TestDenied: the code counts, whether it's a method of the driver's error or in its text.
+func TestDenied(t *testing.T) {
+	for _, test := range []struct {
+		engine dialect.Engine
+		cause  error
+		want   bool
+	}{
+		{dialect.PostgreSQL, fmt.Errorf("query: %w", stateError("42501")), true},
+		{dialect.PostgreSQL, errors.New("ERROR: permission denied for table wh_delivery (SQLSTATE 42501)"), true},
+		{dialect.PostgreSQL, stateError("28P01"), false},
+		{dialect.MySQL, errors.New("Error 1142 (42000): SELECT command denied to user"), true},
+		{dialect.MySQL, errors.New("Error 1045 (28000): Access denied for user"), false},
+		{dialect.SQLite, errors.New("access denied"), false},
+	} {
+		if got := test.engine.Denied(test.cause); got != test.want {
+			t.Errorf("%s, %v: %t", test.engine.Name, test.cause, got)
+		}
 	}
 }

@@ -151,7 +151,7 @@ func (s *Store) findSchema(ctx context.Context) (foundSchema, error) {
 		return f, err
 	}
 	found, err := query(ctx, s.db, s.queries.check, nil, scan)
-	if err != nil && strings.Contains(err.Error(), "denied") { // for a table that this user doesn't need
+	if err != nil && s.dialect.Denied(err) { // perhaps for deliveries, which this user may not need
 		found, err = query(ctx, s.db, s.queries.fit, nil, scan)
 	}
 	if err != nil {
