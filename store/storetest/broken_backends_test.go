@@ -428,9 +428,9 @@ func brokenSharing() []flaw {
 				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 					return err
 				}
-				lock, _ := locks.(*sync.Map).LoadOrStore(c.Client, new(sync.Mutex))
-				lock.(*sync.Mutex).Lock()
-				defer lock.(*sync.Mutex).Unlock()
+				lock, _ := locks.(*sync.Map).LoadOrStore(c.Client, newGate())
+				lock.(gate).Lock()
+				defer lock.(gate).Unlock()
 				s.mu.RLock()
 				all := make(map[string]configuration)
 				for client, cfg := range s.clients {
@@ -438,7 +438,7 @@ func brokenSharing() []flaw {
 				}
 				s.mu.RUnlock()
 				all[c.Client] = all[c.Client].clone().after(c)
-				yield()
+				pause()
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.clients = all
@@ -481,7 +481,7 @@ func brokenSharing() []flaw {
 				mu.Lock()
 				before := known[c.Client]
 				mu.Unlock()
-				yield()
+				pause()
 				err := s.Apply(ctx, c)
 				mu.Lock()
 				defer mu.Unlock()
@@ -544,7 +544,7 @@ func listsRaced(s *simple) webhookcfg.Store {
 				s.mu.RLock()
 				cfg := s.clients[c.Client].clone()
 				s.mu.RUnlock()
-				yield()
+				pause()
 				index.Store(c.Client, cfg)
 			}
 			return err
@@ -630,7 +630,7 @@ func brokenErasures() []flaw {
 			s.mu.RLock()
 			empty := s.clients[client].isEmpty()
 			s.mu.RUnlock()
-			yield()
+			pause()
 			if err := ctx.Err(); err != nil || client == "" || !empty {
 				return s.Erase(ctx, client)
 			}

@@ -200,7 +200,7 @@ func brokenChanges() []flaw {
 			return stale(s, 8)
 		}, nil},
 		{"set-all drops 64 overrides at a time, which shows", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
-			return dropsChunks(s, 64, yieldNil)
+			return dropsChunks(s, 64, pauseNil)
 		}, nil},
 		{"reads the base before an unset", "14 concurrent changes take effect in some order", readsBaseBefore, nil},
 		{"one of two concurrent changes is lost", "14 no concurrent change is lost", losesUpdates, nil},

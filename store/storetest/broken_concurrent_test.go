@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -21,22 +19,11 @@ func twoSteps(s *simple) webhookcfg.Store {
 		}
 		if c.Scope.IsAll() {
 			s.edit(c.Client, func(cfg configuration) configuration { return setBase(cfg, c) })
-			yield()
+			pause()
 		}
 		return s.Apply(ctx, c)
 	}}
 }
-
-// yield lets all other goroutines run, several times.
-func yield() {
-	for range 100 {
-		runtime.Gosched()
-	}
-}
-
-// awaitOthers returns when all other goroutines wait, in a bubble of synctest. Where some of
-// them try again and again, use yield.
-func awaitOthers() { time.Sleep(time.Microsecond) }
 
 // losesUpdates reads, lets other goroutines write, and writes.
 func losesUpdates(s *simple) webhookcfg.Store {
@@ -47,7 +34,7 @@ func losesUpdates(s *simple) webhookcfg.Store {
 		s.mu.RLock()
 		cfg := s.clients[c.Client].clone()
 		s.mu.RUnlock()
-		awaitOthers()
+		pause()
 		s.edit(c.Client, func(configuration) configuration { return cfg.after(c) })
 		return nil
 	}}
@@ -56,7 +43,7 @@ func losesUpdates(s *simple) webhookcfg.Store {
 // dropsChunks drops the overrides in chunks when all are changed. It calls between after each
 // chunk, and stops if that returns an error. Other changes wait.
 func dropsChunks(s *simple, size int, between func(ctx context.Context) error) webhookcfg.Store {
-	var changing sync.Mutex
+	changing := newGate()
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 			return err
@@ -87,8 +74,8 @@ func dropsChunks(s *simple, size int, between func(ctx context.Context) error) w
 	}}
 }
 
-func yieldNil(context.Context) error {
-	yield()
+func pauseNil(context.Context) error {
+	pause()
 	return nil
 }
 
@@ -101,7 +88,7 @@ func readsBaseBefore(s *simple) webhookcfg.Store {
 		s.mu.RLock()
 		before := s.clients[c.Client].base
 		s.mu.RUnlock()
-		awaitOthers()
+		pause()
 		s.edit(c.Client, func(cfg configuration) configuration {
 			next := configuration{before, cfg.overrides}.after(c)
 			return configuration{cfg.base, next.overrides}
@@ -137,7 +124,7 @@ func (f *flights) join(key string, read func() (any, error)) (any, error) {
 	f.all[key] = own
 	f.mu.Unlock()
 	own.result, own.err = read()
-	yield()
+	pause()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all[key] == own {

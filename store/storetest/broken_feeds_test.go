@@ -66,7 +66,7 @@ func brokenFeeds() []flaw {
 					return err
 				}
 				s.edit(c.Client, func(cfg configuration) configuration { return cfg })
-				yield()
+				pause()
 				return applyUnnamed(ctx, s, c)
 			}}
 		}, nil},
@@ -196,8 +196,8 @@ func numbersBefore(s *simple) webhookcfg.Store {
 			last++
 			number := last
 			mu.Unlock()
-			for range 10 * (number % 3) {
-				yield()
+			for range number % 3 {
+				pause()
 			}
 			err := s.Apply(ctx, c)
 			mu.Lock()

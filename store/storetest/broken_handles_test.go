@@ -63,23 +63,18 @@ func dropsOwn(s *simple) webhookcfg.Store {
 
 // locksHandle makes one change at a time through each handle.
 func locksHandle(s *simple, unsafe webhookcfg.Store) webhookcfg.Store {
-	changing := make(chan struct{}, 1) // and no Mutex, because awaitOthers doesn't notice who waits for that
+	changing := newGate()
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		changing <- struct{}{}
-		defer func() { <-changing }()
+		changing.Lock()
+		defer changing.Unlock()
 		return unsafe.Apply(ctx, c)
 	}}
 }
 
 // hidesChunks lets no read through its handle see a part of a change.
 func hidesChunks(s *simple) webhookcfg.Store {
-	var changing sync.RWMutex
-	chunks := dropsChunks(s, 64, func(context.Context) error {
-		for range 10 {
-			yield()
-		}
-		return nil
-	})
+	changing := newGate()
+	chunks := dropsChunks(s, 64, pauseNil)
 	return broken{
 		simple: s,
 		apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -88,13 +83,13 @@ func hidesChunks(s *simple) webhookcfg.Store {
 			return chunks.Apply(ctx, c)
 		},
 		resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
-			changing.RLock()
-			defer changing.RUnlock()
+			changing.Lock()
+			defer changing.Unlock()
 			return s.Resolve(ctx, client, entity)
 		},
 		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
-			changing.RLock()
-			defer changing.RUnlock()
+			changing.Lock()
+			defer changing.Unlock()
 			return s.List(ctx, client, after, limit)
 		},
 	}

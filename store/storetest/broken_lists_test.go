@@ -172,7 +172,7 @@ func brokenLists() []flaw {
 				if err != nil {
 					return first, err
 				}
-				yield()
+				pause()
 				page, err := s.List(ctx, client, after, limit)
 				page.Base = first.Base
 				return page, err

@@ -20,10 +20,10 @@ func brokenPieces() (all []flaw) {
 				return dropsChunks(s, size, context.Context.Err)
 			}, nil},
 			flaw{fmt.Sprintf("drops %d overrides at a time, which shows", size), "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
-				return dropsChunks(s, size, yieldNil)
+				return dropsChunks(s, size, pauseNil)
 			}, nil},
 			flaw{fmt.Sprintf("unset-all drops %d overrides at a time, which shows", size), "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
-				chunks := dropsChunks(s, size, yieldNil)
+				chunks := dropsChunks(s, size, pauseNil)
 				return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 					if isSet(c) {
 						return s.Apply(ctx, c)
@@ -40,7 +40,7 @@ func readsPieces(s *simple, size int) webhookcfg.Store {
 	return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 		page, err := s.List(ctx, client, after, min(limit, size))
 		for err == nil && page.Next != "" && len(page.Overrides) < limit {
-			yield()
+			pause()
 			var rest webhookcfg.Page
 			rest, err = s.List(ctx, client, page.Next, min(limit-len(page.Overrides), size))
 			page.Overrides, page.Next = append(page.Overrides, rest.Overrides...), rest.Next

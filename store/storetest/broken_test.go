@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
@@ -42,6 +44,7 @@ type broken struct {
 }
 
 func (b broken) Apply(ctx context.Context, c webhookcfg.Change) error {
+	tick()
 	if b.apply != nil {
 		return b.apply(ctx, c)
 	}
@@ -49,6 +52,7 @@ func (b broken) Apply(ctx context.Context, c webhookcfg.Change) error {
 }
 
 func (b broken) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	tick()
 	if b.resolve != nil {
 		return b.resolve(ctx, client, entity)
 	}
@@ -56,6 +60,7 @@ func (b broken) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 }
 
 func (b broken) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	tick()
 	if b.list != nil {
 		return b.list(ctx, client, after, limit)
 	}
@@ -63,6 +68,7 @@ func (b broken) List(ctx context.Context, client, after string, limit int) (webh
 }
 
 func (b broken) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	tick()
 	if b.clients != nil {
 		return b.clients(ctx, cursor, limit)
 	}
@@ -70,6 +76,7 @@ func (b broken) ListClients(ctx context.Context, cursor string, limit int) (admi
 }
 
 func (b broken) Erase(ctx context.Context, client string) error {
+	tick()
 	if b.erase != nil {
 		return b.erase(ctx, client)
 	}
@@ -77,6 +84,7 @@ func (b broken) Erase(ctx context.Context, client string) error {
 }
 
 func (b broken) Changes(ctx context.Context, since string) (cache.Changes, error) {
+	tick()
 	if b.changes != nil {
 		return b.changes(ctx, since)
 	}
@@ -84,6 +92,7 @@ func (b broken) Changes(ctx context.Context, since string) (cache.Changes, error
 }
 
 func (b broken) Versions(ctx context.Context, clients []string) ([]string, error) {
+	tick()
 	if b.versions != nil {
 		return b.versions(ctx, clients)
 	}
@@ -96,6 +105,21 @@ func (b broken) Notify(ctx context.Context) <-chan struct{} {
 	}
 	return b.simple.Notify(ctx)
 }
+
+// Each call of a broken store takes some of its bubble's time, and a pause takes that of many
+// calls. So while a flaw pauses, everybody else makes calls, no matter how busy the machine is.
+// The times are random, or callers would stay in step. Nobody may hold a Mutex for a pause: the
+// time of a bubble stands still while a goroutine waits for one.
+func tick()  { time.Sleep(rand.N(10 * time.Microsecond)) }
+func pause() { time.Sleep(100*time.Microsecond + rand.N(100*time.Microsecond)) }
+
+// gate is a Mutex that may be held for a pause.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+func (g gate) Lock()   { g <- struct{}{} }
+func (g gate) Unlock() { <-g }
 
 // edits is a store that changes configurations in another way, but refuses what it must.
 func edits(s *simple, change func(cfg configuration, c webhookcfg.Change) configuration) broken {

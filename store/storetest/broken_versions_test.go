@@ -94,14 +94,14 @@ func brokenVersions() []flaw {
 		{"counts before it makes the change", "versioner is correct concurrently with a writer", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error {
 				_ = count()
-				yield()
+				pause()
 				return apply()
 			})
 		}, nil},
 		{"counts after it made the change", "versioner is correct concurrently with a writer", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error {
 				err := apply()
-				yield()
+				pause()
 				_ = count()
 				return err
 			})
