@@ -214,6 +214,9 @@ func brokenDirectories(r right) []broken {
 		{"folds the case of an id's last letter", unknownClients, r.presents(func(id string) string {
 			return id[:len(id)-1] + strings.ToLower(id[len(id)-1:])
 		}, nil)},
+		{"takes a full-width dot for a dot", unknownClients, r.presents(replacing("．", "."), nil)},
+		{"takes an ideographic full stop for a dot", unknownClients, r.presents(replacing("。", "."), nil)},
+		{"takes a full-width hyphen in secrets for a hyphen", wrongSecrets, r.presents(nil, replacing("－", "-"))},
 		{"folds ß and ss", unknownClients, r.presents(replacing("ß", "ss"), nil)},
 		{"ignores accents of ids", unknownClients, r.presents(replacing("á", "a", "é", "e", "í", "i", "ó", "o", "ú", "u", "ý", "y", "ĺ", "l", "ŕ", "r"), nil)},
 		{"ignores soft hyphens in ids", unknownClients, r.presents(without("\u00ad"), nil)},

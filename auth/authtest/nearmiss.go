@@ -89,6 +89,7 @@ func misspelled(text string) []nearMiss {
 		{foldLetter(text), "with a letter that some fold to the right one"},
 		{strings.Replace(text, "ss", "ß", 1), "with ß for ss"},
 		{wide(text), "in full-width letters"},
+		{strings.ReplaceAll(text, ".", "\u3002"), "with an ideographic full stop"},
 		{accented(text), "with an accent"},
 		{first + "\u0301" + tail, "with a combining accent"},
 		{text + " ", "with a blank at the end"},
@@ -112,6 +113,11 @@ func misspelled(text string) []nearMiss {
 		all = append(all, nearMiss{first + invisible.text + tail, "with a " + invisible.name},
 			nearMiss{invisible.text + text, "with a " + invisible.name + " at the start"},
 			nearMiss{text + invisible.text, "with a " + invisible.name + " at the end"})
+	}
+	for _, sign := range text {
+		if !unicode.IsLetter(sign) && !unicode.IsDigit(sign) {
+			all = append(all, nearMiss{strings.ReplaceAll(text, string(sign), wide(string(sign))), "with a full-width sign"})
+		}
 	}
 	for _, pattern := range []string{"*", "%", first + "*", first + "%", start + "_", start + "?", ".*"} {
 		all = append(all, nearMiss{pattern, "a pattern"})
@@ -314,7 +320,7 @@ func accented(text string) string {
 	return text
 }
 
-// wide returns the text in full-width letters.
+// wide returns the text in full-width letters, digits and signs.
 func wide(text string) string {
 	return strings.Map(func(c rune) rune {
 		if '!' <= c && c <= '~' {

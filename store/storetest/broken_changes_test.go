@@ -204,6 +204,17 @@ func brokenChanges() []flaw {
 		}, nil},
 		{"reads the base before an unset", "14 concurrent changes take effect in some order", readsBaseBefore, nil},
 		{"one of two concurrent changes is lost", "14 no concurrent change is lost", losesUpdates, nil},
+		{"drops changes beyond 32 at a time", "14 no concurrent change is lost", func(s *simple) webhookcfg.Store {
+			var making atomic.Int64
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				defer making.Add(-1)
+				if making.Add(1) > 32 {
+					return cmp.Or(c.Validate(), ctx.Err())
+				}
+				pause()
+				return s.Apply(ctx, c)
+			}}
+		}, nil},
 		{"set-all with the URL of the base does nothing, in a history", "history agrees with the model", skipsSameBase, nil},
 		{"loses one entity when reopened", "history with reopening agrees with the model", asIs, func(s *simple) *simple {
 			return s.without(func(entity string, _ webhookcfg.Webhook) bool { return entity == "e10" })

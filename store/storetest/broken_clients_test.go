@@ -39,6 +39,16 @@ func brokenClients() []flaw {
 				return page
 			})
 		}, nil},
+		{"lists 2,000 clients", walk, func(s *simple) webhookcfg.Store {
+			return listsClients(s, func(page admin.ClientPage, _ string) admin.ClientPage {
+				s.mu.RLock()
+				defer s.mu.RUnlock()
+				if all := slices.Sorted(maps.Keys(s.clients)); len(all) > 2000 {
+					page.Clients = slices.DeleteFunc(page.Clients, func(client string) bool { return client >= all[2000] })
+				}
+				return page
+			})
+		}, nil},
 		{"ends a list of clients never", walk, func(s *simple) webhookcfg.Store {
 			return listsClients(s, func(page admin.ClientPage, cursor string) admin.ClientPage {
 				if page.Next == "" {

@@ -5,13 +5,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
+
+// keepsText is a store that keeps another text of a URL.
+func keepsText(other func(text string) string) func(*simple) webhookcfg.Store {
+	return func(s *simple) webhookcfg.Store {
+		return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+			if !c.URL.IsZero() {
+				c.URL = egress.NewURL(other(c.URL.Reveal()))
+			}
+			return c
+		})
+	}
+}
 
 func brokenValues() []flaw {
 	return []flaw{
@@ -62,6 +76,14 @@ func brokenValues() []flaw {
 				return c
 			})
 		}, nil},
+		{"keeps URLs for a page", "11 the URL is kept byte for byte", keepsText(html.UnescapeString), nil},
+		{"expands URLs as a shell does", "11 the URL is kept byte for byte", keepsText(func(text string) string { return os.Expand(text, func(string) string { return "" }) }), nil},
+		{"decodes URLs as a form does", "11 the URL is kept byte for byte", keepsText(func(text string) string {
+			if plain, err := url.QueryUnescape(text); err == nil {
+				return plain
+			}
+			return text
+		}), nil},
 		{"keeps one byte of client names", "12 clients are isolated", func(s *simple) webhookcfg.Store {
 			return renames(s, func(name string) string { return name[:min(len(name), 1)] }, unchanged)
 		}, nil},

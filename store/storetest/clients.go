@@ -95,10 +95,10 @@ func (sc *script) eachConfigured() []string {
 func clientsWalk(sc *script, l admin.ClientLister) error {
 	newClientWalk(l, 10).finish(sc, nil)
 	const first = 5 // callers
-	sc.check(sc.concurrently(sc.crowd(), func(sc *script, n int) { sc.setAll(fmt.Sprint("client ", n), hookURL(n)) }))
+	sc.check(sc.concurrently(2*sc.crowd(), func(sc *script, n int) { sc.setAll(fmt.Sprint("client ", n), hookURL(n)) }))
 	sc.check(sc.concurrently(some*first, func(sc *script, n int) { sc.set(fmt.Sprint("first ", n/first), entityName(n), hookURL(n)) }))
 	names := sc.configured()
-	for _, limit := range []int{17, len(names) - 1, len(names), len(names) + 1, math.MaxInt} {
+	for _, limit := range []int{43, len(names) - 1, len(names), len(names) + 1, math.MaxInt} {
 		newClientWalk(l, limit).finish(sc, names)
 	}
 	return sc.err

@@ -145,7 +145,7 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 // it has one override, some, or a crowd.
 func listOneMoment(sc *script, l webhookcfg.Lister) error {
 	for _, entities := range []int{1, some} {
-		m := &stepper{entities: entities, minReads: int64(sc.fewer(300))}
+		m := &stepper{entities: entities, minReads: int64(sc.fewer(250))}
 		err := m.run(sc, func(_, _ int) (first, last int64, err error) {
 			page, err := l.List(sc.ctx, client, "", some+1)
 			if err != nil {

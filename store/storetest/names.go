@@ -151,6 +151,9 @@ func urls() []string {
 		"https://hooks.example.com?",
 		`https://hooks.example.com/!"$%&'()*+,-./:;<=>?@[]^_` + "`{|}~",
 		"https://[2001:DB8:0::1]:8443/",
+		// What a page, a template, a shell or a statement would take for something else.
+		"https://hooks.example.com/?a=1&amp;b=&lt;2&gt;&quot;3&#39;&#38;c=%26amp%3b",
+		"https://hooks.example.com/$HOME/${HOME}/{{.URL}}/%25s%d/:name/@p1/$1?x='';--/*",
 		longest(hookURL(0)),
 	}
 }

@@ -106,7 +106,7 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 // versionsHold checks, while a writer makes changes, that two reads between equal versions
 // have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
-	m := &stepper{entities: 1, minReads: int64(sc.fewer(300))}
+	m := &stepper{entities: 1, minReads: int64(sc.fewer(250))}
 	return m.run(sc, func(_, _ int) (first, last int64, err error) {
 		reader := newScript(sc.ctx, sc.Env)
 		before := reader.versions(v, client)[0]
