@@ -49,9 +49,13 @@ type exchange struct {
 	closed  bool
 	cut     bool          // closed while net/http waited for more bytes
 	waiting chan struct{} // closed as soon as reading or closed
+	ending  chan struct{} // closed as soon as failed or closed
 	head    []byte        // the start of the response, up to the status
 	hasLine bool          // the first line is complete
 }
+
+// lastWords is how long an error of a write waits for a response that may have come before it.
+const lastWords = 250 * time.Millisecond
 
 // statusBytes is the length of a version and a status, such as "HTTP/1.1 200", and the byte
 // after them.
@@ -84,7 +88,7 @@ func (e *exchange) reads() {
 	defer e.mu.Unlock()
 	e.reading = true
 	e.cut = e.cut || e.closed
-	e.wake()
+	wake(&e.waiting)
 }
 
 // read records the result of a read, and reports whether the bytes are stray.
@@ -92,6 +96,9 @@ func (e *exchange) read(b []byte, err error) (stray bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reading, e.failed = false, err != nil
+	if e.failed {
+		wake(&e.ending)
+	}
 	if len(b) == 0 {
 		return false
 	}
@@ -118,14 +125,15 @@ func (e *exchange) close() (stray bool) {
 	stray = e.quiet && !e.reading && !e.failed && !e.closed
 	e.cut = e.cut || e.reading
 	e.closed = true
-	e.wake()
+	wake(&e.waiting)
+	wake(&e.ending)
 	return stray
 }
 
-func (e *exchange) wake() {
-	if e.waiting != nil {
-		close(e.waiting)
-		e.waiting = nil
+func wake(waiting *chan struct{}) {
+	if *waiting != nil {
+		close(*waiting)
+		*waiting = nil
 	}
 }
 
@@ -147,6 +155,25 @@ func (e *exchange) awaitRead(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// awaitEnd waits until all that the receiver has sent was read, or the connection is closed, but
+// not for long.
+func (e *exchange) awaitEnd() {
+	e.mu.Lock()
+	if e.failed || e.closed {
+		e.mu.Unlock()
+		return
+	}
+	if e.ending == nil {
+		e.ending = make(chan struct{})
+	}
+	ending := e.ending
+	e.mu.Unlock()
+	select {
+	case <-ending:
+	case <-time.After(lastWords):
 	}
 }
 

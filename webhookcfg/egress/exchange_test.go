@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,6 +263,82 @@ func TestStrayBytesOfManyHosts(t *testing.T) {
 			t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
 		}
 	})
+}
+
+// earlyConn is a connection to a receiver that responds and closes without reading the body. The
+// kernel tells the writer first, and has the response for the reader.
+type earlyConn struct {
+	net.Conn
+	response *strings.Reader
+	refused  chan struct{}
+}
+
+func (c *earlyConn) Write(b []byte) (int, error) {
+	if !bytes.Contains(b, []byte("\r\n\r\n")) {
+		return len(b), nil
+	}
+	close(c.refused)
+	return len(b) / 2, &net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}
+}
+
+func (c *earlyConn) Read(b []byte) (int, error) {
+	closed := make(chan error, 1)
+	go func() {
+		_, err := c.Conn.Read(b) // nothing comes: it ends with Close
+		closed <- err
+	}()
+	select {
+	case <-c.refused:
+	case err := <-closed:
+		return 0, err
+	}
+	select {
+	case <-time.After(time.Millisecond): // the reader is late
+	case err := <-closed:
+		return 0, err
+	}
+	if c.response.Len() == 0 {
+		return 0, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	return c.response.Read(b)
+}
+
+// TestResponseBeforeTheRequestIsWritten: a receiver that responds without reading the request has
+// responded, although writing the rest fails. If it hasn't, the call still ends at once.
+func TestResponseBeforeTheRequestIsWritten(t *testing.T) {
+	for response, want := range map[string]int{
+		"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n":                         413,
+		"HTTP/1.1 429 Too Many Requests\r\nX-Long: " + strings.Repeat("x", 1000) + "\r\nContent-Length: 0\r\n\r\n": 429,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":                                                           200,
+		"HTTP/1.1 200 O": 0,
+		"":               0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := inMemory(t, newAuthority(t), silence)
+			dial := policy.Dial
+			policy.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+				return &earlyConn{conn, strings.NewReader(response), make(chan struct{})}, err
+			}
+			client := newClient(t, policy)
+			got, begin := 0, time.Now()
+			err := post(t.Context(), client, "http://"+receiverName+"/", bytes.Repeat([]byte("x"), 100_000), func(resp *http.Response) error {
+				got = resp.StatusCode
+				return readAll(resp)
+			})
+			if got != want || (err == nil) != (got != 0) {
+				t.Errorf("%.40q: status %d, %v", response, got, err)
+			}
+			if took := time.Since(begin); took > 100*time.Millisecond { // net/http itself waits for 50
+				t.Errorf("%.40q took %v", response, took)
+			}
+			client.CloseIdleConnections()
+			synctest.Wait()
+			if hosts, idle := egress.Pooled(client); hosts != 0 || idle != 0 {
+				t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
+			}
+		})
+	}
 }
 
 // TestStatusOfAMalformedHeader: if the status line is valid, the status counts. Otherwise the

@@ -130,12 +130,19 @@ type pooledConn struct {
 
 // Write implements [net.Conn]. If net/http takes an idle connection that we're about to
 // close, it finds that nothing was written, and takes another one.
+//
+// A receiver can respond before it has read the request, and close the connection. An error for
+// the rest of the request waits until net/http has read that response, or it would be lost.
 func (c *pooledConn) Write(b []byte) (int, error) {
 	if c.evicted.Load() {
 		return 0, net.ErrClosed
 	}
 	c.exchange.wrote()
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		c.exchange.awaitEnd()
+	}
+	return n, err
 }
 
 // Read implements [net.Conn].

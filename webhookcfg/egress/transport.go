@@ -66,7 +66,8 @@ func (o *TransportOptions) complete() error {
 
 // Transport is the [http.RoundTripper] for sending notifications. It connects only to
 // addresses that the policy allows, and checks that again for each connection. It verifies
-// certificates, and speaks HTTP/1.1 and TLS 1.2 or newer. Like any RoundTripper, it doesn't
+// certificates, and speaks HTTP/1.1 and TLS 1.2 or newer. With TLS 1.2, a receiver needs a cipher
+// suite that crypto/tls has by default, so one with ECDHE. Like any RoundTripper, it doesn't
 // follow redirects. It doesn't decompress responses either. It ignores the proxies in the
 // environment, because the policy would then check the proxy's address and not the
 // receiver's. It's safe for concurrent use.
