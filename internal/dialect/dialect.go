@@ -24,6 +24,8 @@ type Engine struct {
 	// noTable is the code for a missing table, if the catalogue hides those that the user has no
 	// privilege for. Drivers have no common way to return a code, but put it into the text.
 	noTable string
+	// hasLateKeys means that a restore creates the primary keys after the rows.
+	hasLateKeys bool
 	// denied is the code for a table that the user has no privilege for.
 	denied string
 
@@ -32,7 +34,7 @@ type Engine struct {
 
 // The engines. MySQL is MariaDB too.
 var (
-	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`, existing: `pg_class WHERE oid = to_regclass(@table::text)`, denied: `42501`, advices: advicesPostgreSQL}
+	PostgreSQL = Engine{Name: "PostgreSQL", Numbered: true, Now: `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`, existing: `pg_class WHERE oid = to_regclass(@table::text)`, denied: `42501`, hasLateKeys: true, advices: advicesPostgreSQL}
 	MySQL      = Engine{Name: "MySQL", Now: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`, existing: `information_schema.tables WHERE table_schema = DATABASE() AND table_name = @table`, noTable: `1146`, denied: `1142`, advices: advicesMySQL}
 	SQLite     = Engine{Name: "SQLite", Now: `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`, existing: `pragma_table_info(@table)`, advices: advicesSQLite}
 )

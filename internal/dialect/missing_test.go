@@ -17,7 +17,11 @@ func TestCreated(t *testing.T) {
 		t.Errorf("wrong tables (-want +got):\n%s", diff)
 	}
 	const want = " AND (SELECT COUNT(*) FROM x_a WHERE 1 = 0) = 0 AND (SELECT COUNT(*) FROM x_c WHERE 1 = 0) = 0"
-	if got := dialect.Present(tables); got != want {
+	if got := dialect.SQLite.Present(tables); got != want {
+		t.Errorf("got %s", got)
+	}
+	const keys = " AND (SELECT COUNT(*) FROM pg_index WHERE indisprimary AND indrelid IN ('x_a'::regclass, 'x_c'::regclass)) = 2"
+	if got := dialect.PostgreSQL.Present(tables); got != want+keys {
 		t.Errorf("got %s", got)
 	}
 }

@@ -89,7 +89,7 @@ var advicesMySQL = []Advice{
 var advicesSQLite = []Advice{
 	{
 		`(SELECT synchronous FROM pragma_synchronous) < 2`,
-		"commits don't wait for the disk, so a power failure loses acknowledged changes: set the pragma synchronous to FULL",
+		"commits don't wait for the disk, so a power failure loses acknowledged changes: set the pragma synchronous to FULL in the DSN, for all connections",
 	},
 	{
 		`(SELECT journal_mode FROM pragma_journal_mode) <> 'wal'`,
@@ -97,10 +97,10 @@ var advicesSQLite = []Advice{
 	},
 	{
 		`(SELECT timeout FROM pragma_busy_timeout) = 0`,
-		"calls fail at once while another process writes: set the pragma busy_timeout to 250",
+		"calls fail at once while another process writes: set the pragma busy_timeout to 250 in the DSN, for all connections",
 	},
 	{
 		`(SELECT secure_delete FROM pragma_secure_delete) <> 1`,
-		"the URLs of an erased client stay readable in the file: set the pragma secure_delete to ON",
+		"the URLs of an erased client stay readable in the file: set the pragma secure_delete to ON in the DSN, for all connections",
 	},
 }

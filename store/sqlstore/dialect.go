@@ -246,7 +246,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		lock:           compile(awaitOthers),
 		resolve:        compile(resolve),
 		list:           compile(list),
-		check:          compile(g.check + dialect.Present(tables)),
+		check:          compile(g.check + g.Present(tables)),
 		fit:            compile(g.check),
 		version:        compile(version),
 		dirty:          compile(dirty),

@@ -102,8 +102,11 @@
 // have a cache.
 //
 // Before you put a copy in the place of the file of an SQLite database, remove the files next to
-// it whose names end in -wal, -shm and -journal, or restore with .restore of the program sqlite3.
-// After a crash they're still there, and SQLite would apply them to the copy, which damages it.
+// it whose names end in -wal, -shm and -journal. After a crash they're still there, and SQLite
+// would apply them to the copy, which damages it.
+//
+// With PostgreSQL, restore tables with their keys and indexes, which pg_restore -t leaves out.
+// While a table has no primary key, [Store.Healthy] and [Store.Check] say so.
 //
 // # Upgrade
 //

@@ -86,7 +86,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // isFinal reports whether an error of a check would be the same after a migration.
 func isFinal(err error) bool {
-	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, errLost) || errors.Is(err, ErrStandby)
+	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, errLost) || errors.Is(err, errKeyless) || errors.Is(err, ErrStandby)
 }
 
 func (s *Store) latestVersion() int { return s.migrations[len(s.migrations)-1].version }
@@ -108,6 +108,8 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		found, err := s.findSchema(ctx)
 		switch {
 		case err != nil:
+		case len(found.keyless) > 0:
+			err = fmt.Errorf("%w: %s", errKeyless, dialect.RestoreKeys(found.keyless))
 		case found.version > s.latestVersion():
 			err = s.newerSchema(found.version)
 		case found.isOld():
@@ -135,6 +137,8 @@ var (
 	errOldSchema = errors.New("schema of a version that was never released")
 	// errLost is for tables that a migration must not create again.
 	errLost = errors.New("a table was lost")
+	// errKeyless is for tables that are being restored, or that were restored without their keys.
+	errKeyless = errors.New("primary keys are missing")
 )
 
 // foundSchema is the result of a check. Its version is 0 if a migration hasn't completed.
@@ -143,6 +147,7 @@ type foundSchema struct {
 	fit     bool
 	standby bool
 	missing []string // tables; the rest is unknown then
+	keyless []string // tables without a primary key; the rest is unknown then
 }
 
 func (s *Store) findSchema(ctx context.Context) (foundSchema, error) {
@@ -158,7 +163,9 @@ func (s *Store) findSchema(ctx context.Context) (foundSchema, error) {
 		return s.findMissing(ctx, err)
 	}
 	if len(found) == 0 {
-		return foundSchema{}, nil
+		f := foundSchema{}
+		f.keyless, err = s.dialect.WithoutKey(ctx, s.db, s.queries.tables)
+		return f, err
 	}
 	return found[0], nil
 }
@@ -186,7 +193,7 @@ func (s *Store) incomplete(f foundSchema, needed int) error {
 	case len(s.queries.tables):
 		return fmt.Errorf("tables are missing: %s: call Migrate", missing)
 	default:
-		return fmt.Errorf("tables are missing: %s: restore them from a backup, or, if a migration was interrupted, call Migrate", missing)
+		return fmt.Errorf("tables are missing: %s: restore them from a backup, with their keys and indexes, or, if a migration was interrupted, call Migrate", missing)
 	}
 	return fmt.Errorf("the tables are incomplete or older (schema version %d, want %d): call Migrate", f.version, needed)
 }
@@ -201,7 +208,7 @@ func (s *Store) lostTables(missing []string) error {
 			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again"
 		}
 	}
-	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
+	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
 		errLost, strings.Join(missing, ", "), contents, s.queries.tables[0], after)
 }
 

@@ -128,6 +128,42 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
+// TestMissingKey: a restore of PostgreSQL creates the keys last, and pg_restore -t leaves them out.
+// Without them nothing keeps a client from having two lines, or a notification from being there
+// twice, so the queue doesn't work with such tables.
+func TestMissingKey(t *testing.T) {
+	for _, e := range engines {
+		if e.name != "PostgreSQL" {
+			continue // their dumps create tables with their keys
+		}
+		f := newFixture(t, e, nil, nil)
+		for _, table := range tables {
+			name := f.prefix + "outbox_" + table
+			var key, definition string
+			const find = "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'p' AND conrelid = to_regclass($1)"
+			if err := f.db.QueryRowContext(t.Context(), find, name).Scan(&key, &definition); err != nil {
+				t.Fatal(err)
+			}
+			f.execute("ALTER TABLE " + name + " DROP CONSTRAINT " + key)
+			peer := f.peer(e, f.db, outbox.Options{})
+			for call, do := range map[string]func() error{
+				"Check":   func() error { _, err := peer.Check(t.Context()); return err },
+				"Healthy": func() error { return peer.Healthy(t.Context()) },
+				"Run":     func() error { return peer.Run(t.Context()) },
+				"Migrate": func() error { return peer.Migrate(t.Context()) },
+			} {
+				if err := do(); err == nil || !strings.Contains(err.Error(), "primary keys are missing: "+name+":") {
+					t.Errorf("%s without the key of %s: %v", call, name, err)
+				}
+			}
+			f.execute("ALTER TABLE " + name + " ADD CONSTRAINT " + key + " " + definition)
+			if err := f.peer(e, f.db, outbox.Options{}).Healthy(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 // TestLostLines: after the table of lines was lost and created again, what waits is sent, also if
 // its client gets no other notification.
 func TestLostLines(t *testing.T) {

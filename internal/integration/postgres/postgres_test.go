@@ -139,6 +139,50 @@ func TestTablesOfAnotherDialect(t *testing.T) {
 	postgreSQL().Refuses(t, []string{"ALTER TABLE {prefix}client DROP COLUMN chg"}, shared.Get(t).DSN(), undefinedColumn)
 }
 
+// TestMissingKey: a restore creates the keys last, and pg_restore -t leaves them out. Every check
+// names the table then, and says what to do.
+func TestMissingKey(t *testing.T) {
+	e := postgreSQL()
+	db := e.Open(t, shared.Own(t).DSN())
+	open := func() *sqlstore.Store {
+		st, err := sqlstore.New(db, e.Dialect, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	if err := open().Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range []string{"wh_schema", "wh_client", "wh_override", "wh_delivery"} {
+		var definition string
+		if err := db.QueryRowContext(t.Context(), "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1", table+"_pkey").Scan(&definition); err != nil {
+			t.Fatal(err)
+		}
+		execute("ALTER TABLE " + table + " DROP CONSTRAINT " + table + "_pkey")
+		st := open()
+		for call, do := range map[string]func() error{
+			"Check":   func() error { _, err := st.Check(t.Context()); return err },
+			"Healthy": func() error { return st.Healthy(t.Context()) },
+			"Migrate": func() error { return st.Migrate(t.Context()) },
+		} {
+			if err := do(); err == nil || !strings.Contains(err.Error(), "primary keys are missing: "+table+":") {
+				t.Errorf("%s without the key of %s: %v", call, table, err)
+			}
+		}
+		execute("ALTER TABLE " + table + " ADD CONSTRAINT " + table + "_pkey " + definition)
+		if err := open().Healthy(t.Context()); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+	}
+}
+
 // TestLimitWithoutSearchPath: pg_restore fills the tables with an empty search_path, and the
 // trigger counts nevertheless.
 func TestLimitWithoutSearchPath(t *testing.T) {

@@ -108,7 +108,7 @@ WHERE client = @client AND ended > 0 AND ended <= {now} - @wait`), v)
 		return err
 	}
 	rows, err = exec(ctx, t.db, t.compile(t.engine.insertOnce+` INTO {again} (client, entity, since, started, ended, steps, part, due, seq, sent)
-VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.onConflict), v)
+VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.ifNew("client")), v)
 	if err == nil && rows == 0 {
 		err = tooSoonError(resendEvery)
 	}

@@ -141,7 +141,7 @@ func (t *tables) claim(ctx context.Context, me *identity, lease time.Duration, c
 		v := values{"me": me.id, "never": int64(never)}
 		params := list(blobs(both), v)
 		create := t.compile(t.engine.insertOnce + ` INTO {line} (client, owner, due, pauses) VALUES (` +
-			strings.ReplaceAll(params, ",", `,0,@never,''),(`) + `,0,@never,'')` + t.engine.onConflict)
+			strings.ReplaceAll(params, ",", `,0,@never,''),(`) + `,0,@never,'')` + t.engine.ifNew("client"))
 		if _, err := exec(ctx, tx, create, v); err != nil {
 			return err
 		}

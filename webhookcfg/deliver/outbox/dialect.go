@@ -14,8 +14,8 @@ type engine struct {
 	dialect.Engine
 	file string // of the schema
 
-	// insertOnce and onConflict make an INSERT do nothing if the row exists. insertOnce
-	// starts the statement.
+	// insertOnce and onConflict make an INSERT do nothing if a row with the KEY exists.
+	// insertOnce starts the statement.
 	insertOnce, onConflict string
 
 	// clients starts a SELECT from f, the next @limit clients after @after with notifications
@@ -99,3 +99,7 @@ type (
 	statement = dialect.Statement
 	values    = dialect.Values
 )
+
+// ifNew ends an INSERT that does nothing if a row with the key exists. The key is named, so that
+// PostgreSQL refuses the statement while a restore hasn't created it yet.
+func (e *engine) ifNew(key string) string { return strings.Replace(e.onConflict, "KEY", key, 1) }

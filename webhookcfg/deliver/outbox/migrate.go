@@ -30,11 +30,13 @@ var (
 	// it must not create again.
 	errIncomplete = errors.New("outbox: tables are missing or incomplete")
 	errTablesLost = errors.New("outbox: a table was lost")
+	// errKeyless is for tables that are being restored, or that were restored without their keys.
+	errKeyless = errors.New("outbox: primary keys are missing")
 )
 
 // isWithoutTables reports whether an error says that tables have to be created or restored.
 func isWithoutTables(err error) bool {
-	return errors.Is(err, ErrNoTables) || errors.Is(err, errIncomplete) || errors.Is(err, errTablesLost)
+	return errors.Is(err, ErrNoTables) || errors.Is(err, errIncomplete) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless)
 }
 
 // Schema returns the statements that [Outbox.Migrate] runs, for your own migration tool. You
@@ -64,7 +66,7 @@ func (e *engine) schema(prefix string) ([]string, error) {
 // followed the error, Migrate sees that notifications that still wait are sent.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	err := o.tables.check(ctx)
-	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errTablesLost) {
+	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless) {
 		return err
 	}
 	if err := o.tables.migrate(ctx); err != nil {
@@ -116,7 +118,7 @@ func (t *tables) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	refill := t.compile(t.engine.insertOnce + missingLines + t.engine.onConflict)
+	refill := t.compile(t.engine.insertOnce + missingLines + t.engine.ifNew("client"))
 	statements = slices.Insert(statements, len(statements)-1, refill.Text) // the last one says that the tables are complete
 	if t.engine.lock == "" {
 		for _, s := range statements {
@@ -141,11 +143,13 @@ func (t *tables) migrate(ctx context.Context) error {
 
 func (t *tables) check(ctx context.Context) error {
 	version, name := 0, ""
-	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1` + dialect.Present(t.names))
+	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1` + t.engine.Present(t.names))
 	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
 	switch {
 	case err != nil:
 		return t.explain(ctx, err)
+	case name == "":
+		return t.explainNoRow(ctx)
 	case version > schemaVersion:
 		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
 	case version < schemaVersion:
@@ -155,6 +159,19 @@ func (t *tables) check(ctx context.Context) error {
 	}
 	t.fitted.Store(true)
 	return nil
+}
+
+// explainNoRow returns the error for a check that found no row with the version: a migration hasn't
+// ended, or keys are missing.
+func (t *tables) explainNoRow(ctx context.Context) error {
+	keyless, err := t.engine.WithoutKey(ctx, t.db, t.names)
+	switch {
+	case err != nil:
+		return fmt.Errorf("outbox: check: %w", err)
+	case len(keyless) > 0:
+		return fmt.Errorf("%w: %s", errKeyless, dialect.RestoreKeys(keyless))
+	}
+	return fmt.Errorf("%w: call Migrate", errIncomplete)
 }
 
 // explain returns the error for a check that failed: the cause, unless tables are missing. It reads
@@ -171,9 +188,9 @@ func (t *tables) explain(ctx context.Context, cause error) error {
 	case len(missing) == len(t.names):
 		return fmt.Errorf("%w: call Migrate", ErrNoTables)
 	case missing[0] == schema:
-		return fmt.Errorf("%w: %s: restore it from a backup, or, if a migration was interrupted, call Migrate", errIncomplete, names)
+		return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes, or, if a migration was interrupted, call Migrate", errIncomplete, names)
 	case version < schemaVersion:
 		return fmt.Errorf("%w: %s: call Migrate", errIncomplete, names)
 	}
-	return fmt.Errorf("%w: %s: restore it from a backup; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, schema)
+	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, schema)
 }

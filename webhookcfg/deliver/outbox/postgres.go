@@ -8,7 +8,7 @@ import (
 
 var postgreSQL = &engine{
 	Engine: dialect.PostgreSQL, clients: steppedClients, compared: comparedPair, file: "schema/postgresql.sql",
-	insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
+	insertOnce: `INSERT`, onConflict: ` ON CONFLICT (KEY) DO NOTHING`,
 	lockRows: ` FOR UPDATE SKIP LOCKED`,
 	outcomes: `
 UPDATE {message} SET ` + setOutcome + `, history = right(history || v.h, ` + maxHistory + `)

@@ -6,7 +6,7 @@ const jsonOutcome = `json_extract(value, '$.n') AS n, json_extract(value, '$.e')
 
 var sqlite = &engine{
 	Engine: dialect.SQLite, clients: steppedClients, compared: comparedPair, file: "schema/sqlite.sql",
-	insertOnce: `INSERT`, onConflict: ` ON CONFLICT DO NOTHING`,
+	insertOnce: `INSERT`, onConflict: ` ON CONFLICT (KEY) DO NOTHING`,
 	outcomes: `
 UPDATE {message} SET ` + setOutcome + `, history = substr(history || v.h, -` + maxHistory + `)
 FROM (SELECT ` + jsonOutcome + ` FROM json_each(@rows)) AS v` + stillWaits,

@@ -79,7 +79,7 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 	t := &tables{db: db, engine: spec, prefix: prefix, names: dialect.Created(schema)}
 	c := t.compile
 	t.queries = queries{
-		insert: c(spec.insertOnce + insertMessage + spec.onConflict),
+		insert: c(spec.insertOnce + insertMessage + spec.ifNew("client, id")),
 		// One process at a time joins, so that each sees the others.
 		lockJoin: c(`UPDATE {schema} SET version = version WHERE id = 1` + spec.untilIdle),
 		join:     c(`INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`),
