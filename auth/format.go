@@ -43,7 +43,7 @@ var (
 	errRounds = errors.New("rounds are not between 600000 and 10000000")
 
 	errNoBegin    = errors.New("first line is not begin: put the lines begin and end around all others, and write owner=<id> and disabled after the hashes, not on lines of their own")
-	errUnfinished = errors.New("last line has no end: the file was cut short or is being written")
+	errUnfinished = errors.New("last line doesn't end with a newline: add one, unless the file was cut short or is being written")
 	errNoEnd      = errors.New("last line is not end: the file was cut short or is being written")
 	errAfterEnd   = errors.New("line after the line end")
 	errBlank      = errors.New("line starts with a blank, or has one after begin or end: remove it")

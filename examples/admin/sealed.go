@@ -102,7 +102,7 @@ func (s *session) namePlain(ctx context.Context, client string, stores ...*opene
 		}
 	}
 	if n > 0 {
-		fmt.Fprintf(s.stderr, "admin: %d URLs aren't encrypted, so they were stored without the keys, perhaps by somebody who has none: have the clients set them again. If the service encrypts only from now on, give -allow-plain.\n", n)
+		fmt.Fprintf(s.stderr, "admin: %d URLs aren't encrypted, so they were stored without the keys, perhaps by somebody who has none: have the clients set them again through the API, or use admin set. If the service encrypts only from now on, give -allow-plain.\n", n)
 	}
 	return n, nil
 }

@@ -326,7 +326,7 @@ func (l *Log) checkFile() error {
 	return nil
 }
 
-var errRenamed = errors.New("the file or its directory was removed, renamed, replaced or hidden by a mount while it was open: move it back, or save the changes with File.Backup")
+var errRenamed = errors.New("the file or its directory was removed, renamed, replaced or hidden by a mount while it was open: move it back, or save the changes with File.Backup, close the store, put the copy in its place and open it again")
 
 // checkName returns an error if the name of the log doesn't lead to its file any more.
 func (l *Log) checkName() error {
