@@ -34,7 +34,7 @@ func parseAddress(text, prefix string) (address, error) {
 			// Don't show the text: the shell may have put a password there.
 			return address{}, errors.New("env: takes the name of a variable, as in env:STORE, without a dollar sign")
 		}
-		if text = os.Getenv(name); text == "" {
+		if text = strings.TrimRight(os.Getenv(name), "\n"); text == "" { // a file that fills it often ends a line
 			return address{}, fmt.Errorf("the environment variable %s is not set", name)
 		}
 		if err := textfile.Check(text); err != nil { // perhaps it comes from a file

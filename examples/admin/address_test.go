@@ -48,6 +48,8 @@ func TestAddresses(t *testing.T) {
 	f.run(t.Context(), failure, "", variable+" is not set", "clients", "env:"+variable)
 	t.Setenv(variable, f.at("webhooks"))
 	f.run(t.Context(), success, "a\n", "", "clients", "env:"+variable)
+	t.Setenv(variable, f.at("webhooks")+"\n")
+	f.run(t.Context(), success, "a\n", "", "clients", "env:"+variable)
 	f.run(t.Context(), failure, "", "without a dollar sign", "clients", "env:postgres://u:"+secret+"@db.example.com/hooks")
 	f.run(t.Context(), failure, "", "without a dollar sign", "clients", "env:")
 	f.run(t.Context(), failure, "", "file stores", "backup", f.inSQLite("webhooks"), f.at("copy"))

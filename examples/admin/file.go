@@ -20,7 +20,10 @@ type fileRecord struct {
 	File    string             `json:"file"`
 	Changes int                `json:"changes"`
 	Bytes   int64              `json:"bytes"`
-	Lost    []store.FileRegion `json:"lost,omitzero"`
+	Lost    []store.FileRegion `json:"lost,omitzero"` // the first ones
+	// What salvage left out.
+	LostRegions int   `json:"lost_regions,omitzero"`
+	LostBytes   int64 `json:"lost_bytes,omitzero"`
 }
 
 // checkRecord has the findings in another store, in JSON.
@@ -93,6 +96,7 @@ func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, n int
 	}
 	var encrypted bool
 	var plain []string
+	more := 0
 	for client, err := range admin.Clients(ctx, st) {
 		if err != nil {
 			return r, 0, err
@@ -106,13 +110,19 @@ func (s *session) readAll(ctx context.Context, st *opened) (r checkRecord, n int
 			switch {
 			case sealed.IsEnvelope(e.Webhook.URL):
 				encrypted = true
-			case !e.Webhook.URL.IsZero() && len(plain) < maxPlain:
+			case e.Webhook.URL.IsZero():
+			case len(plain) == maxPlain:
+				more++
+			default:
 				plain = append(plain, fmt.Sprintf("%s: %v isn't encrypted, and others are: have it set again", printable(client), s.record(client, e.Scope.Entity(), e.Webhook)))
 			}
 		}
 	}
 	if encrypted {
 		r.Warnings = plain
+		if more > 0 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d more aren't encrypted", more))
+		}
 	}
 	return r, 0, nil
 }
@@ -138,7 +148,7 @@ func (s *session) checkFile(ctx context.Context, path string) (int, error) {
 			return found, nil
 		}
 	}
-	err = s.print(fileRecord{path, r.Changes, r.Bytes, r.Lost}, "%s is intact: %d changes, %d bytes", path, r.Changes, r.Bytes)
+	err = s.print(fileRecord{path, r.Changes, r.Bytes, r.Lost, r.LostRegions, r.LostBytes}, "%s is intact: %d changes, %d bytes", path, r.Changes, r.Bytes)
 	for _, torn := range r.Lost {
 		if err == nil && !s.json {
 			err = s.print(nil, "the last %d bytes, from byte %d on, are from a write that didn't complete; they are cut when the store is opened", torn.Length, torn.Offset)
@@ -220,7 +230,7 @@ func salvage(ctx context.Context, s *session) (code int, err error) {
 		code = found
 	}
 	if s.json {
-		return code, s.print(fileRecord{target, r.Changes, r.Bytes, r.Lost}, "")
+		return code, s.print(fileRecord{target, r.Changes, r.Bytes, r.Lost, r.LostRegions, r.LostBytes}, "")
 	}
 	fmt.Fprintf(s.stdout, "%s has the result of %d intact changes from %s\n", target, r.Changes, path)
 	if r.LostRegions == 0 {

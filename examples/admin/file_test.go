@@ -304,7 +304,7 @@ func TestEmptyArgument(t *testing.T) {
 			for !c.takes(len(args) - 1) {
 				args = append(args, "x")
 			}
-			f.run(t.Context(), wrongUsage, "", fmt.Sprintf("argument %d of %s is empty", n+1, c.name), args...)
+			f.run(t.Context(), wrongUsage, "", fmt.Sprintf("%s: argument %d is empty", c.name, n+1), args...)
 		}
 	}
 }

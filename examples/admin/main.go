@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -63,7 +62,7 @@ var commands = []command{
 	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
 	{"queue", "STORE", "show how much is in the queue, how long it has been due, and the clients that wait longest", queueFlags, showQueue},
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
-	{"health", "STORE", "find out whether changes work", nil, health},
+	{"health", "STORE", "find out whether the store works; only a change shows that a database's disk is full", nil, health},
 	{"check", "STORE", "read everything, and report damage, missing tables or settings of the database to change; it can't see those of your service's connections", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
@@ -130,12 +129,12 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	if flags.Parse(args) != nil {
 		return wrongUsage
 	}
-	if s.args = flags.Args(); !c.takes(len(s.args)) {
-		flags.Usage()
+	if err := filled.Args(flags, args); err != nil {
+		fmt.Fprintf(s.stderr, "admin: %s: %v: want %s\n", c.name, err, c.arguments)
 		return wrongUsage
 	}
-	if n := slices.Index(s.args, ""); n >= 0 {
-		fmt.Fprintf(s.stderr, "admin: argument %d of %s is empty, perhaps because a variable isn't set: want %s\n", n+1, c.name, c.arguments)
+	if s.args = flags.Args(); !c.takes(len(s.args)) {
+		flags.Usage()
 		return wrongUsage
 	}
 	if s.allowPlain && s.keyFile == "" {

@@ -30,6 +30,7 @@ import (
 	"unicode"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/examples/internal/filled"
 )
 
 func main() {
@@ -57,6 +58,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := filled.Args(flags, args); err != nil {
 		return err
 	}
 	command, id := flags.Arg(0), flags.Arg(1)

@@ -39,6 +39,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/go-webhookcfg/examples/internal/filled"
 	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -131,6 +132,9 @@ func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
+	if err := filled.Args(flags, args); err != nil {
+		return cfg, err
+	}
 	cfg.command, cfg.client, cfg.name = flags.Arg(0), flags.Arg(1), flags.Arg(2)
 	most, isKnown := commands[cfg.command]
 	var unused []string
@@ -148,8 +152,6 @@ func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err
 		return cfg, fmt.Errorf("%s doesn't use %s", cfg.command, strings.Join(unused, ", "))
 	case flags.NArg() > most+1:
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(most+1))
-	case slices.Contains(flags.Args(), ""):
-		return cfg, errors.New("an argument is empty, perhaps because a variable isn't set")
 	case cfg.listen == "": // which would mean all addresses
 		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
 	case cfg.drain < 0:

@@ -1,10 +1,13 @@
-// Package filled has flags whose values can't be empty. A script that passes a variable that isn't
-// set then gets an error, and not the behavior without the flag. You can copy the package.
+// Package filled reads a command line that a script may have filled in. A variable that isn't set
+// gives an error then, and not the behavior without the flag, and so does a flag where it would
+// be taken for a name. You can copy the package.
 package filled
 
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"strings"
 )
 
 // Var adds a flag that stores its value in p, as [flag.FlagSet.StringVar] does, but refuses an empty
@@ -24,3 +27,21 @@ func (v *value) Set(text string) error {
 }
 
 func (v *value) String() string { return string(*v) }
+
+// Args returns an error if an argument behind the flags is empty or looks like a flag. Package flag
+// takes everything behind the first argument for arguments, too. Pass what you passed to
+// [flag.FlagSet.Parse]. Whoever has a name with a hyphen at its start writes "--" before the
+// arguments.
+func Args(flags *flag.FlagSet, args []string) error {
+	first := len(args) - flags.NArg()
+	isMeant := first > 0 && args[first-1] == "--"
+	for n, arg := range flags.Args() {
+		switch {
+		case arg == "":
+			return fmt.Errorf("argument %d is empty, perhaps because a variable isn't set", n+1)
+		case strings.HasPrefix(arg, "-") && !isMeant:
+			return fmt.Errorf("%q is behind the arguments: flags come before them; for a name like this one, write -- before the arguments", arg)
+		}
+	}
+	return nil
+}

@@ -35,3 +35,32 @@ func TestVar(t *testing.T) {
 		}
 	}
 }
+
+// TestArgs: an argument is a name and neither empty nor a flag that came too late.
+func TestArgs(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		want string // in the error
+	}{
+		{nil, ""},
+		{[]string{"-all", "store", "acme"}, ""},
+		{[]string{"store", "acme", "e-1"}, ""},
+		{[]string{"store", "acme", "-all"}, `"-all" is behind the arguments`},
+		{[]string{"store", "-actor=olga"}, `"-actor=olga" is behind`},
+		{[]string{"store", "-"}, `"-" is behind`},
+		{[]string{"store", "--", "-all"}, `"--" is behind`},
+		{[]string{"--", "store", "acme", "-all"}, ""},
+		{[]string{"-all", "--", "store", "-all"}, ""},
+		{[]string{"store", ""}, "argument 2 is empty"},
+		{[]string{"--", ""}, "argument 1 is empty"},
+	} {
+		flags := flag.NewFlagSet("program", flag.ContinueOnError)
+		flags.Bool("all", false, "")
+		if err := flags.Parse(row.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := filled.Args(flags, row.args); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%q: %v", row.args, err)
+		}
+	}
+}
