@@ -20,6 +20,7 @@ type attempt struct {
 
 	stranger      bool   // it isn't signed in as the client of the check
 	authorization string // of a stranger; empty for none
+	near          string // what reports show instead, if it's nearly the right one
 }
 
 // Paths of the interface.
@@ -84,6 +85,11 @@ var suffixes = []struct {
 		".json", "/.json", ".xml", "/.xml", ".html", "/.html", ".php", "/.php", ".do", "/.gz", "/{id}/.json", "/index", "/index.html", "/index.htm", "/index.json", "/index.php",
 		"/default.aspx", "/{id}/../index.html", "/edit", "/delete", "/new", "/index.php/{id}", "~", "/.well-known", "/favicon.ico",
 	}},
+	{"languages", advicePath, []string{"/en", "/en/", "/de-DE", "/de_DE", "/v1", "/v1/", "/1", "/mobile", "/print", "/amp", "/feed", "/latest", "@latest", "/@1"}},
+	{"sessions", advicePath, []string{
+		";jsessionid=1", "/;jsessionid=1", ";sid=1", ",sid=1", "/(S(1))", "/(S(1))/", "/S(1)", "/sid-1", "/SID=1", "/PHPSESSID=1", "/_s1", "!1", "/!1",
+	}},
+	{"wildcards", advicePath, []string{"*", "/**", "%2a", "/%2a", "/{id}*", "/{id}/*", "/[0-9]", "/{a,b}", "/.*", "/%25", "/_%25"}},
 	{"backslash", advicePath, []string{
 		`\`, `/\`, `\/`, `/\\`, `/{id}\..`, `/{id}\..\`, `\{id}\..`, `/{id}/..\`, `/..\configure-webhook`, `/%5c`, `%5c`, `/{id}%5c..`, `/{id}%5c%2e%2e`, `/%255c`,
 	}},
@@ -104,18 +110,19 @@ var suffixes = []struct {
 // fewSuffixes are one or two of each class. The other forms of a request need no more.
 var fewSuffixes = []string{
 	"/.", "/...", "/{id}/..", "//", "/%2e", "/%2f", "/{id}%2f..", "/{id}/%2e%2e", "/%252f", "/{id}%u002f..", "/{id}／..", "/{id}/%ef%bc%8e%ef%bc%8e", ";{id}", "/;{id}", "/{id},", "/:unset", "/{unknown}",
-	"/.json", "/index.html", "/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
+	"/.json", "/index.html", "/en", ";jsessionid=1", "/(S(1))", "/**", "/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
 }
 
 // names are valid identifiers that a POST of the check can set, in addition to the target's
-// two.
-var names = []string{"null", "undefined"}
+// two. Other parsers read them as nothing.
+var names = []string{"null", "undefined", "none", "nil", "false", "0"}
 
 // maker builds the attempts of one base.
 type maker struct {
 	authority string
 	base      string // escaped path
 	client    string
+	secret    string
 	entity    string
 	witness   string
 	unknown   string
@@ -125,7 +132,7 @@ type maker struct {
 // attempts returns the attempts of a check. Those that unset webhooks come first, and the
 // attempts of a form stay together.
 func attempts(w wire, t Target, unknown string) []attempt {
-	m := maker{authority: w.authority, base: w.base, client: t.ClientID, entity: t.Entity, witness: t.Witness, unknown: unknown}
+	m := maker{authority: w.authority, base: w.base, client: t.ClientID, secret: t.Secret, entity: t.Entity, witness: t.Witness, unknown: unknown}
 	for _, f := range forms {
 		m.addPaths(f)
 		m.addBodies(f)
@@ -197,6 +204,11 @@ func (m *maker) addBodies(f form) {
 			m.add(a, suffix)
 		}
 	}
+	if f.isFull() {
+		for _, field := range bodyFields {
+			m.add(attempt{class: "body", advice: adviceBody, form: f, method: "DELETE", target: m.base + configure, body: `{"endpoint_id":"{id}"}`, fields: []string{field}}, "")
+		}
+	}
 	if f == http11 {
 		for _, framing := range []string{
 			"Content-Length : {n}", "Content-Length\t: {n}", "Content-Length: +{n}", "Content-Length: {n},{n}", "Content-Length: 0x{n}", "Transfer-Encoding : chunked", "Transfer-Encoding: \vchunked",
@@ -216,6 +228,14 @@ func (m *maker) addBodies(f form) {
 			body: strings.Repeat(" ", n) + `{"endpoint_id":"{id}"}`,
 		}, "")
 	}
+}
+
+// bodyFields are reasons to drop, decode or reject a body.
+var bodyFields = []string{
+	"Content-Encoding: gzip", "Content-Encoding: deflate", "Content-Encoding: br", "Content-Encoding: identity", "Content-Encoding: unknown",
+	"Content-Type: text/plain", "Content-Type: application/json; charset=utf-16", "Content-Type: application/octet-stream", "Content-Type: multipart/form-data; boundary=x", "Content-Type: unknown",
+	"Content-Range: bytes 0-1/2", "Content-MD5: x", "Upgrade: h2c", "If-None-Match: *",
+	"X-Padding: " + strings.Repeat("a", 3000), "X-Padding: " + strings.Repeat("a", 6000),
 }
 
 const formEncoded = "Content-Type: application/x-www-form-urlencoded"
@@ -333,6 +353,18 @@ func (m *maker) addJSON(f form) {
 		`{"endpoint_id":"\u00a0","webhook_url":"{url}"}`,
 		`{"endpoint_id":"\u3000","webhook_url":"{url}"}`,
 		`{"endpoint_id":"\u200b","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\ufeff","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\u2028","webhook_url":"{url}"}`,
+		`{"endpoint_id":"%00","webhook_url":"{url}"}`,
+		`{"endpoint_id":"%20","webhook_url":"{url}"}`,
+		`{"endpoint_id":"&nbsp;","webhook_url":"{url}"}`,
+		`{"endpoint_id":NaN,"webhook_url":"{url}"}`,
+		`{"endpoint_id":undefined,"webhook_url":"{url}"}`,
+		`{"endpoint_id":'{id}',"webhook_url":"{url}"}`,
+		`{"endpoint_id":-0,"webhook_url":"{url}"}`,
+		`{"endpoint_id":[null],"webhook_url":"{url}"}`,
+		`{"webhook_url":"{url}"/*,"endpoint_id":"{id}"*/}`,
+		`{"webhook_url":"{url}"} // "endpoint_id":"{id}"`,
 		`{"endpoint_id":"*","webhook_url":"{url}"}`,
 		`{"endpoint_id":"/","webhook_url":"{url}"}`,
 		`{"endpoint_id":"..","webhook_url":"{url}"}`,
@@ -380,6 +412,16 @@ func (m *maker) addJSON(f form) {
 	}
 }
 
+// otherCase returns a text with its ASCII letters in the other case.
+func otherCase(text string) string {
+	return strings.Map(func(c rune) rune {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			return c ^ ' '
+		}
+		return c
+	}, text)
+}
+
 // addStrangers adds correct requests for the witness by somebody who isn't its client. A part
 // that adds credentials, or remembers them from an earlier request, carries them out. There
 // are few with the client's id and a wrong secret, since a throttle counts these.
@@ -403,10 +445,16 @@ func (m *maker) addStrangers(f form) {
 	if f != http11 {
 		return
 	}
-	for _, a := range []attempt{read, set} {
-		a.authorization = basic(m.client, wrong)
+	// Somebody who compares secrets loosely, and then adds the right one.
+	near := func(a attempt, secret, how string) {
+		if secret == m.secret || secret == "" {
+			secret, how = wrong, ""
+		}
+		a.authorization, a.near = basic(m.client, secret), how
 		m.add(a, "")
 	}
+	near(read, strings.TrimRight(m.secret, m.secret[len(m.secret)-1:]), "Basic, with the secret without its end")
+	near(set, otherCase(m.secret), "Basic, with the secret in the other letter case")
 	for _, a.authorization = range []string{
 		basic(m.client+"-unknown", wrong), basic(m.client, ""), basic("", wrong), basic("", ""), "Basic", "Bearer " + wrong, "Negotiate " + wrong, `Digest username="` + m.client + `"`,
 	} {

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -317,6 +318,20 @@ var broken = []struct {
 			next.ServeHTTP(w, r)
 		})
 	}), []string{"method"}},
+	{"strips a language", onPath(func(p string) string { return strings.TrimSuffix(strings.TrimSuffix(p, "/"), "/en") }), []string{"languages"}},
+	{"strips a language and a country", onPath(func(p string) string { return regexp.MustCompile(`/[a-z]{2}[-_][A-Z]{2}$`).ReplaceAllString(p, "") }), []string{"languages"}},
+	{"strips a version", onPath(func(p string) string { return regexp.MustCompile(`[/@](v?[0-9]+|latest)$`).ReplaceAllString(p, "") }), []string{"languages"}},
+	{"strips a session id", onPath(func(p string) string { return regexp.MustCompile(`[;,](jsessionid|sid)=[^/]*`).ReplaceAllString(p, "") }), []string{"sessions"}},
+	{"strips a session id in a segment", onPath(func(p string) string { return regexp.MustCompile(`/\(S\([^)]*\)\)`).ReplaceAllString(p, "") }), []string{"sessions"}},
+	{"expands wildcards", onPath(func(p string) string { return strings.TrimRight(strings.TrimRight(p, "*"), "/") }), []string{"wildcards"}},
+	{"drops bodies with an encoding", onlyIf(func(r *http.Request) bool { return isDelete(r) && r.Header.Get("Content-Encoding") != "" }, dropBody), []string{"body"}},
+	{"drops bodies of another type", onlyIf(func(r *http.Request) bool { return isDelete(r) && r.Header.Get("Content-Type") != "application/json" }, dropBody), []string{"body"}},
+	{"drops bodies below a large header", onlyIf(func(r *http.Request) bool { return isDelete(r) && len(r.Header.Get("X-Padding")) > 5000 }, dropBody), []string{"body"}},
+	{"drops words for nothing from JSON", rewriteJSON(func(_ string, value any) bool { return value != "none" && value != "false" && value != "0" }), []string{"JSON"}},
+	{"drops comments from JSON", rewriteBody(func(body string) string { return regexp.MustCompile(`/\*.*\*/`).ReplaceAllString(body, "") }), []string{"JSON"}},
+	{"drops what isn't JSON", rewriteBody(func(body string) string {
+		return regexp.MustCompile(`"endpoint_id":(NaN|undefined|'[^']*'),`).ReplaceAllString(body, "")
+	}), []string{"JSON"}},
 	{"overrides the method of a GET", onlyIf(func(r *http.Request) bool { return r.Method == "GET" }, overrideMethod), []string{"method"}},
 }
 
@@ -343,6 +358,18 @@ func rewriteJSON(keep func(key string, value any) bool) func(http.Handler) http.
 				}
 				data, _ = json.Marshal(object)
 			}
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// rewriteBody is a gateway that changes the text of bodies.
+func rewriteBody(change func(body string) string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, _ := io.ReadAll(r.Body)
+			data = []byte(change(string(data)))
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 			next.ServeHTTP(w, r)
 		})

@@ -300,6 +300,9 @@ func (c *checker) advice(a attempt) string {
 }
 
 func (c *checker) failure(a attempt, resp response, o Outcome, advice string) Failure {
+	if a.near != "" {
+		a.authorization = "[" + a.near + "]"
+	}
 	return Failure{
 		Outcome: o, Class: a.class, Form: string(a.form), Status: resp.status, Location: c.redact(resp.location), Advice: advice,
 		Request: fmt.Sprintf("%q", shortened(c.redact(c.text(a, "[credentials]", c.shown)))), Received: shortened(c.redact(resp.received)),

@@ -89,6 +89,14 @@ func TestCredentials(t *testing.T) {
 			id, _, _ := r.BasicAuth()
 			return id == client
 		}), []string{"HTTP/1.1"}},
+		{"compares secrets without their case", signingIn(func(r *http.Request) bool {
+			id, password, _ := r.BasicAuth()
+			return id == client && strings.EqualFold(password, secret)
+		}), []string{"HTTP/1.1"}},
+		{"compares the start of secrets", signingIn(func(r *http.Request) bool {
+			id, password, _ := r.BasicAuth()
+			return id == client && password != "" && strings.HasPrefix(secret, password)
+		}), []string{"HTTP/1.1"}},
 		{"adds credentials for an unknown id", signingIn(func(r *http.Request) bool {
 			id, _, _ := r.BasicAuth()
 			return strings.HasSuffix(id, "-unknown")
