@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -62,7 +63,7 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ca, network := newAuthority(t), newPipes()
+				ca, network := newAuthority(t), hooktest.NewNetwork()
 				var dials atomic.Int32
 				policy := egress.Development()
 				policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -502,7 +503,7 @@ func TestDialEndsWithRequest(t *testing.T) {
 // has a deadline.
 func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, start := newPipes(), time.Now()
+		network, start := hooktest.NewNetwork(), time.Now()
 		closed := make(chan time.Duration, 1)
 		go func() {
 			conn, err := network.Accept()

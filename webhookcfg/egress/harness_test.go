@@ -116,43 +116,6 @@ func dialLoopback(ctx context.Context, network, address string) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// pipes is a network without sockets, for tests with a fake clock: a Dial, and a listener
-// that accepts what it has dialled.
-type pipes struct {
-	dialled chan net.Conn
-	closed  chan struct{}
-}
-
-func newPipes() pipes { return pipes{make(chan net.Conn), make(chan struct{})} }
-
-func (p pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.dialled <- far:
-		return near, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.dialled:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p pipes) Addr() net.Addr { return new(net.TCPAddr) }
-
 func newProber(tb testing.TB, policy *egress.Policy, opts *egress.ProberOptions) *egress.Prober {
 	tb.Helper()
 	prober, err := policy.Prober(opts)

@@ -147,7 +147,7 @@ func checkReason(t *testing.T, caller string, err error, url egress.URL, want eg
 // inMemory returns a policy under which every name is that of a receiver without sockets.
 // It is for bubbles of package synctest, whose clock makes a time limit exact.
 func inMemory(t *testing.T, ca *authority, serve func(net.Conn)) *egress.Policy {
-	network := newPipes()
+	network := hooktest.NewNetwork()
 	t.Cleanup(func() { _ = network.Close() })
 	go func() {
 		for {
