@@ -126,6 +126,7 @@ type maker struct {
 	entity    string
 	witness   string
 	unknown   string
+	values    *strings.Replacer // of what suffixes and bodies stand for
 	made      []attempt
 }
 
@@ -133,6 +134,7 @@ type maker struct {
 // attempts of a form stay together.
 func attempts(w wire, t Target, unknown string) []attempt {
 	m := maker{authority: w.authority, base: w.base, client: t.ClientID, secret: t.Secret, entity: t.Entity, witness: t.Witness, unknown: unknown}
+	m.values = strings.NewReplacer("{id}", m.entity, "{unknown}", m.unknown, "{resource}", m.base+configure)
 	for _, f := range forms {
 		m.addPaths(f)
 		m.addBodies(f)
@@ -156,9 +158,8 @@ func attempts(w wire, t Target, unknown string) []attempt {
 }
 
 func (m *maker) add(a attempt, suffix string) {
-	values := strings.NewReplacer("{id}", m.entity, "{unknown}", m.unknown, "{resource}", m.base+configure)
-	a.target += values.Replace(suffix)
-	a.body = values.Replace(a.body)
+	a.target += m.values.Replace(suffix)
+	a.body = m.values.Replace(a.body)
 	m.made = append(m.made, a)
 }
 
