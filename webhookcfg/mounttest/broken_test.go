@@ -513,11 +513,15 @@ func TestBroken(t *testing.T) {
 			inner := &recorder{Handler: newHandler(t, st, hooks)}
 			target := serve(t, tt.around(inner), false)
 			target.Received, target.Resolve = inner.take, resolve(st)
-			report, err := mounttest.CheckClasses(t.Context(), target, append(tt.classes, "absolute form"))
+			classes := slices.Clone(tt.classes)
+			if *mounttest.Full || slices.Contains(classes, "correct") { // a request before those of a class
+				classes = append(classes, "absolute form")
+			}
+			report, err := mounttest.CheckClasses(t.Context(), target, classes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var classes []string
+			classes = nil // of the failures
 			for _, f := range report.Failures {
 				classes = append(classes, f.Class)
 				checkFailure(t, f)

@@ -54,7 +54,7 @@ func (w *wire) open(ctx context.Context, f form, first attempt) (*conn, error) {
 	if f == http2 {
 		return c, nil
 	}
-	socket, err := new(net.Dialer).DialContext(ctx, "tcp", w.address)
+	socket, err := w.dial(ctx, "tcp", w.address)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,8 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
@@ -128,88 +131,89 @@ func TestSafe(t *testing.T) {
 // TestDropped: a mount can drop requests to refuse them, as long as correct ones pass. If it
 // drops a whole form, that isn't checked.
 func TestDropped(t *testing.T) {
-	st := store.NewMemory()
-	isDropped := func(r *http.Request) bool {
+	checkDropping(t, false, onlyIf(func(r *http.Request) bool {
 		return isAbsolute(r) || isOdd(r) && strings.Contains(r.RequestURI, "..")
-	}
-	target := serve(t, onlyIf(isDropped, respond(drop))(newHandler(t, st, hooks)), false)
-	target.Resolve = resolve(st)
-	checkSlow(t, target, true)
+	}, respond(drop)))
 }
 
 // TestNoResponse: if correct requests stop passing after some requests were dropped, these
 // are failures, and the rest of the form isn't checked.
 func TestNoResponse(t *testing.T) {
-	st := store.NewMemory()
-	var blocked atomic.Bool
-	target := serve(t, onlyIf(isHTTP10, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if isOdd(r) {
-				blocked.Store(true)
-			}
-			if blocked.Load() {
-				drop(w, r)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	})(newHandler(t, st, hooks)), false)
-	target.Resolve, target.Timeout = resolve(st), time.Second
-	report, err := mounttest.CheckClasses(t.Context(), target, []string{"HTTP/1.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Failures) == 0 {
-		t.Fatal("no failures")
-	}
-	for _, f := range report.Failures {
-		if f.Outcome != mounttest.NoResponse || f.Form != "HTTP/1.0" || f.Advice == "" {
-			t.Errorf("got %v, want no response", f)
+	synctest.Test(t, func(t *testing.T) {
+		st := store.NewMemory()
+		var blocked atomic.Bool
+		network := hooktest.NewNetwork()
+		target := serveOn(t, network, onlyIf(isHTTP10, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if isOdd(r) {
+					blocked.Store(true)
+				}
+				if blocked.Load() {
+					drop(w, r)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+		})(newHandler(t, st, hooks)), false)
+		target.Resolve, target.Timeout = resolve(st), time.Second
+		report, err := mounttest.CheckClassesOver(t.Context(), network.Dial, target, []string{"HTTP/1.0"})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if n := report.NotChecked; len(n) != 1 || n[0].Form != "HTTP/1.0" || n[0].Reason != "no response in time" {
-		t.Errorf("not checked: %v", n)
-	}
+		if len(report.Failures) == 0 {
+			t.Fatal("no failures")
+		}
+		for _, f := range report.Failures {
+			if f.Outcome != mounttest.NoResponse || f.Form != "HTTP/1.0" || f.Advice == "" {
+				t.Errorf("got %v, want no response", f)
+			}
+		}
+		if n := report.NotChecked; len(n) != 1 || n[0].Form != "HTTP/1.0" || n[0].Reason != "no response in time" {
+			t.Errorf("not checked: %v", n)
+		}
+	})
 }
 
 // TestLateEffect: a request without a response can have its effect later. For the last
 // requests, the check waits at its end.
 func TestLateEffect(t *testing.T) {
-	st := store.NewMemory()
-	unsetAll := func() {
-		if err := st.Apply(t.Context(), webhookcfg.UnsetChange(client, webhookcfg.All())); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		st := store.NewMemory()
+		unsetAll := func() {
+			if err := st.Apply(t.Context(), webhookcfg.UnsetChange(client, webhookcfg.All())); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	isLate := func(uri string) func(*http.Request) bool {
-		return func(r *http.Request) bool { return isDelete(r) && isHTTP10(r) && r.RequestURI == uri }
-	}
-	report := checkLate(t, st, isLate(resource+"?"), func(w http.ResponseWriter, r *http.Request) {
-		drop(w, r)
-		unsetAll()
-	}, resolve(st))
-	if len(report.Failures) == 0 || report.Failures[0].Outcome != mounttest.Widened {
-		t.Errorf("got %v", report)
-	}
-
-	// After the last attempt of the class come one correct request and then the wait.
-	var last atomic.Bool
-	var passed time.Time // when the effect of the correct request was read
-	report = checkLate(t, st, isLate(resource+"/"+strings.Repeat("a", 300)), func(w http.ResponseWriter, r *http.Request) {
-		last.Store(true)
-		drop(w, r)
-	}, func(ctx context.Context, entity string) (string, error) {
-		if entity == "mounttest-witness" && !passed.IsZero() && time.Since(passed) > lateTimeout/2 {
+		isLate := func(uri string) func(*http.Request) bool {
+			return func(r *http.Request) bool { return isDelete(r) && isHTTP10(r) && r.RequestURI == uri }
+		}
+		report := checkLate(t, st, isLate(resource+"?"), func(w http.ResponseWriter, r *http.Request) {
+			drop(w, r)
 			unsetAll()
+		}, resolve(st))
+		if len(report.Failures) == 0 || report.Failures[0].Outcome != mounttest.Widened {
+			t.Errorf("got %v", report)
 		}
-		if entity == "mounttest-entity" && last.Load() {
-			passed = time.Now()
+
+		// After the last attempt of the class come one correct request and then the wait.
+		var last atomic.Bool
+		var passed time.Time // when the effect of the correct request was read
+		report = checkLate(t, st, isLate(resource+"/"+strings.Repeat("a", 300)), func(w http.ResponseWriter, r *http.Request) {
+			last.Store(true)
+			drop(w, r)
+		}, func(ctx context.Context, entity string) (string, error) {
+			if entity == "mounttest-witness" && !passed.IsZero() && time.Since(passed) > lateTimeout/2 {
+				unsetAll()
+			}
+			if entity == "mounttest-entity" && last.Load() {
+				passed = time.Now()
+			}
+			return resolve(st)(ctx, entity)
+		})
+		if len(report.Failures) != 1 || report.Failures[0].Class != "late" || report.Failures[0].Outcome != mounttest.Widened {
+			t.Errorf("got %v", report)
 		}
-		return resolve(st)(ctx, entity)
 	})
-	if len(report.Failures) != 1 || report.Failures[0].Class != "late" || report.Failures[0].Outcome != mounttest.Widened {
-		t.Errorf("got %v", report)
-	}
 }
 
 const lateTimeout = 500 * time.Millisecond
@@ -217,9 +221,10 @@ const lateTimeout = 500 * time.Millisecond
 // checkLate checks a mount that answers some requests of HTTP/1.0 late.
 func checkLate(t *testing.T, st webhookcfg.Store, isLate func(*http.Request) bool, late http.HandlerFunc, resolve func(context.Context, string) (string, error)) mounttest.Report {
 	t.Helper()
-	target := serve(t, onlyIf(isLate, respond(late))(newHandler(t, st, hooks)), false)
+	network := hooktest.NewNetwork()
+	target := serveOn(t, network, onlyIf(isLate, respond(late))(newHandler(t, st, hooks)), false)
 	target.Timeout, target.Resolve = lateTimeout, resolve
-	report, err := mounttest.CheckClasses(t.Context(), target, []string{"HTTP/1.0"})
+	report, err := mounttest.CheckClassesOver(t.Context(), network.Dial, target, []string{"HTTP/1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,18 +240,24 @@ func TestVacuousForm(t *testing.T) {
 				t.Parallel()
 				st := store.NewMemory()
 				var odd atomic.Int64
-				var first sync.Once
-				var ordinary string // the address of the client of net/http
+				var raw sync.Map // the addresses of connections that aren't net/http's
+				dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := new(net.Dialer).DialContext(ctx, network, address)
+					if err == nil {
+						raw.Store(conn.LocalAddr().String(), true)
+					}
+					return conn, err
+				}
 				isBanned := func(r *http.Request) bool {
-					first.Do(func() { ordinary = r.RemoteAddr })
 					if isOdd(r) {
 						odd.Add(1)
 					}
-					return r.RemoteAddr != ordinary && odd.Load() >= banned.from && odd.Load() < banned.to
+					_, isRaw := raw.Load(r.RemoteAddr)
+					return isRaw && odd.Load() >= banned.from && odd.Load() < banned.to
 				}
 				target := serve(t, onlyIf(isBanned, refuse)(newHandler(t, st, hooks)), overTLS)
 				target.Resolve = resolve(st)
-				report, err := mounttest.Check(t.Context(), target)
+				report, err := mounttest.CheckSomeDialling(t.Context(), dial, target, 3)
 				if err == nil || !strings.Contains(err.Error(), "byte for byte") || len(report.NotChecked) != 1 {
 					t.Errorf("got %v, %v", report, err)
 				}

@@ -28,6 +28,7 @@ type wire struct {
 	base              string // escaped path
 	address           string // host and port
 	timeout           time.Duration
+	dial              func(ctx context.Context, network, address string) (net.Conn, error)
 	client            *http.Client // for correct requests
 	http2             *http.Client
 	tls               *tls.Config // for raw requests
@@ -53,6 +54,7 @@ func newWire(t Target, base *url.URL) wire {
 		base:        strings.TrimRight(base.EscapedPath(), "/"),
 		address:     net.JoinHostPort(base.Hostname(), port),
 		timeout:     t.Timeout,
+		dial:        new(net.Dialer).DialContext,
 		client:      newClient(config, nil),
 		http2:       newClient(config, new(http.Protocols)),
 		tls:         config.Clone(),
