@@ -16,10 +16,7 @@ import (
 func TestBacklogUsesAllSlots(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
-		for _, n := range []int{1000, sized(3000, 20_000)} {
-			if n > 1000 && testing.Short() {
-				continue
-			}
+		for _, n := range slices.Compact([]int{1000, sized(1000, 20_000)}) {
 			t.Run(fmt.Sprint(n, " x ", takes), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t)
@@ -52,7 +49,8 @@ func TestFailuresCostNoSlots(t *testing.T) {
 	for _, in := range []int{20, 5} {
 		t.Run(fmt.Sprint("one in ", in), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const n, takes = 2000, 50 * time.Millisecond
+				const takes = 50 * time.Millisecond
+				n := sized(800, 2000)
 				w := newWorld(t)
 				random := rand.New(rand.NewPCG(1, 2))
 				w.set("a", "", w.host(1, &peer{takes: takes, respond: func(string) int {
@@ -93,10 +91,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 	for _, processes := range []int{1, 3} {
 		t.Run(fmt.Sprint(processes, " processes"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := sized(5000, 20_000)
-				if testing.Short() {
-					n = 3000
-				}
+				n := sized(1500, 20_000)
 				const takes = 50 * time.Millisecond
 				w := newWorld(t)
 				healthy := false
@@ -159,10 +154,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 func TestHangingReceiversDelayNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clients := 100
-		if testing.Short() {
-			clients = 20
-		}
+		clients := sized(15, 100)
 		w := newWorld(t)
 		hang := &peer{respond: func(string) int { return 0 }}
 		for c := range clients {
@@ -199,10 +191,7 @@ func TestHangingReceiversDelayNobody(t *testing.T) {
 func TestManyBacklogs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clients, each := sized(100, 200), sized(200, 500)
-		if testing.Short() {
-			clients, each = 50, 200
-		}
+		clients, each := sized(40, 200), sized(100, 500)
 		const takes = 200 * time.Millisecond
 		w := newWorld(t)
 		for c := range clients {
@@ -231,10 +220,7 @@ func TestManyBacklogs(t *testing.T) {
 func TestBurstDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := 20_000
-		if testing.Short() {
-			n = 5000
-		}
+		n := sized(3000, 20_000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond, respond: func(string) int { return 500 }}))
 		w.set("a", "other", w.host(2, &peer{takes: time.Millisecond}))
@@ -254,9 +240,11 @@ func TestBurstDelaysNobody(t *testing.T) {
 		if len(took) < 2 || took[0] > 200*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		calls := w.db.counted()["waiting"]
-		time.Sleep(10 * time.Minute)
-		t.Log("reads in ten minutes:", w.db.counted()["waiting"]-calls)
+		if *large {
+			calls := w.db.counted()["waiting"]
+			time.Sleep(10 * time.Minute)
+			t.Log("reads in ten minutes:", w.db.counted()["waiting"]-calls)
+		}
 	})
 }
 
@@ -265,7 +253,7 @@ func TestBurstDelaysNobody(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const n = 3000
+		n := sized(1500, 3000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond}))
 		w.set("a", "e1", w.host(2, &peer{takes: time.Millisecond}))

@@ -38,6 +38,15 @@ type stored struct {
 	reason   string
 }
 
+// at returns where a notification is in its index.
+func (m *stored) at() position {
+	p := m.position
+	if p.due = 0; !m.due.IsZero() {
+		p.due = m.due.UnixMicro()
+	}
+	return p
+}
+
 // spot is where an index finds notifications.
 type spot struct {
 	client string
@@ -335,19 +344,22 @@ func (s *session) rows(client string, state int, from position, limit int) (all 
 	if s.blind {
 		return nil
 	}
+	var found []*stored // the rows of a backlog are large, and few are read at a time
 	for _, m := range s.spots[spot{client, state}] {
-		r := m.row
-		r.position.due = 0
-		if !m.due.IsZero() {
-			r.position.due, r.left = m.due.UnixMicro(), time.Until(m.due)
-		}
-		r.age = time.Since(m.enqueued)
-		if r.position.compare(from) >= 0 {
-			all = append(all, r)
+		if m.at().compare(from) >= 0 {
+			found = append(found, m)
 		}
 	}
-	slices.SortFunc(all, func(a, b row) int { return a.position.compare(b.position) })
-	return all[:min(len(all), limit)]
+	slices.SortFunc(found, func(a, b *stored) int { return a.at().compare(b.at()) })
+	for _, m := range found[:min(len(found), limit)] {
+		r := m.row
+		if r.position = m.at(); !m.due.IsZero() {
+			r.left = time.Until(m.due)
+		}
+		r.age = time.Since(m.enqueued)
+		all = append(all, r)
+	}
+	return all
 }
 
 func (s *session) fresh(ctx context.Context, client string, limit int) ([]row, error) {

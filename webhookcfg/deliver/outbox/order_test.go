@@ -140,7 +140,8 @@ func TestCostOfOrder(t *testing.T) {
 	for name, order := range map[string]Order{"EachEntity": EachEntity, "InOrder": InOrder, "AnyOrder": AnyOrder} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const n, takes = 5000, 50 * time.Millisecond
+				const takes = 50 * time.Millisecond
+				n := sized(2000, 5000)
 				w := newWorld(t)
 				failed := make(map[string]bool)
 				delivered := make(map[int]int) // the last one of each entity
@@ -165,7 +166,7 @@ func TestCostOfOrder(t *testing.T) {
 				p := w.run(Options{Order: order, Schedule: deliver.Schedule{5 * time.Second, 5 * time.Second}}, deliver.Options{})
 				defer p.stop()
 				last := w.awaitDelivered(n, time.Hour)
-				share := float64(takes*n*11/10/4) / float64(last)
+				share := float64(takes*time.Duration(n)*11/10/4) / float64(last)
 				calls := w.db.counted()
 				reads := calls["fresh"] + calls["waiting"]
 				t.Logf("share %.2f, %d reads", share, reads)

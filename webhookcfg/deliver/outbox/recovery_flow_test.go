@@ -49,7 +49,7 @@ func (w *world) enqueueAll(client string, n int) {
 // awaitDelivered waits until n notifications have been delivered, and returns when.
 func (w *world) awaitDelivered(n int, within time.Duration) (at time.Duration) {
 	w.t.Helper()
-	for deadline := time.Now().Add(within); w.deliveries() < n; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(within); w.deliveries() < n; time.Sleep(max(time.Millisecond, within/1_000_000)) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%d of %d delivered within %v", w.deliveries(), n, within)
 		}
@@ -63,7 +63,7 @@ func TestRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const takes, outage = 50 * time.Millisecond, time.Minute
-		n := sized(3000, 20_000)
+		n := sized(1500, 20_000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, w.responding(takes, func(at time.Duration) int {
 			if at < outage {
@@ -134,7 +134,8 @@ func TestFlappingReceiver(t *testing.T) {
 func TestFewClientsHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const clients, hosts, each, small = 13, 40, 20, 200
+		const clients, hosts, small = 13, 40, 200
+		each := sized(5, 20)
 		w := newWorld(t)
 		hang := &peer{respond: func(string) int { return 0 }}
 		for c := range clients {
@@ -175,7 +176,7 @@ func TestFewClientsHang(t *testing.T) {
 func TestDeadReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := sized(2000, 20_000)
+		n := sized(1000, 20_000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, w.responding(time.Millisecond, func(time.Duration) int { return 500 })))
 		w.enqueueAll("a", n)
@@ -208,7 +209,7 @@ func TestDeadReceiver(t *testing.T) {
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clients := sized(1000, 5000)
+		clients := sized(600, 5000)
 		w := newWorld(t)
 		ok := w.host(1, &peer{takes: 50 * time.Millisecond})
 		for c := range clients {
@@ -232,7 +233,7 @@ func TestFirstContact(t *testing.T) {
 func TestManyHosts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hosts := sized(1000, 5000)
+		hosts := sized(400, 5000)
 		w := newWorld(t)
 		hang := &peer{respond: func(string) int { return 0 }}
 		ok := &peer{takes: 20 * time.Millisecond}
