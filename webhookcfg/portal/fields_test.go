@@ -46,7 +46,7 @@ func oddForms(t *testing.T, path string) (odd []string) {
 			odd = append(odd, " "+and(url.QueryEscape(field)+"=e1"), " "+and(url.QueryEscape(field)+"="))
 		}
 	}
-	for field := range own {
+	for _, field := range slices.Sorted(maps.Keys(own)) {
 		odd = append(odd, " "+and(field+"="+url.QueryEscape(own.Get(field))), " "+and(field+"="), " "+and(field+"=e2"))
 	}
 	return odd
@@ -55,7 +55,7 @@ func oddForms(t *testing.T, path string) (odd []string) {
 // TestOddForms: a form with anything that the page's own doesn't have can mean something else
 // than what the page would do with it, so it changes nothing, sends nothing and says so.
 func TestOddForms(t *testing.T) {
-	for _, mode := range []string{"signed in", "host", "nobody"} {
+	for m, mode := range []string{"signed in", "host", "nobody"} {
 		for _, path := range append(slices.Clone(formPaths), "sign-out") {
 			t.Run(mode+": "+path, func(t *testing.T) {
 				f, q, tests := complete(t)
@@ -70,7 +70,10 @@ func TestOddForms(t *testing.T) {
 					p.setCookie("session", "ann")
 				}
 				before, session := contents(t, f.store), p.cookie(cookieName)
-				for _, odd := range oddForms(t, path) {
+				for i, odd := range oddForms(t, path) {
+					if !*isFull && i%3 != m { // each in one of the modes
+						continue
+					}
 					query, form, _ := strings.Cut(odd, " ")
 					at := path
 					if query != "" {

@@ -3,6 +3,7 @@ package portal_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"html"
 	"io"
 	"net/http"
@@ -21,6 +22,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
+
+// isFull runs the enumerations and histories in full. Without it, a sample of them takes seconds.
+var isFull = flag.Bool("full", false, "run long tests in full, and not a sample")
 
 const (
 	acme     = "acme"
@@ -97,9 +101,20 @@ func (f *fixture) new(t *testing.T) http.Handler {
 // serve serves the portal at /my/portal and returns a person at it.
 func (f *fixture) serve(t *testing.T) *person {
 	t.Helper()
+	return f.serveOn(t, nil)
+}
+
+// serveOn serves the portal on the network of a test, or on a socket if that's nil.
+func (f *fixture) serveOn(t *testing.T, network *hooktest.Network) *person {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/my/portal", f.new(t))
-	server := httptest.NewTLSServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	if network != nil {
+		_ = server.Listener.Close()
+		server.Listener = network
+	}
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -107,6 +122,9 @@ func (f *fixture) serve(t *testing.T) *person {
 	}
 	client := server.Client()
 	client.Jar = jar
+	if network != nil {
+		client.Transport.(*http.Transport).DialContext = network.Dial
+	}
 	return &person{t, client, server.URL + "/my/portal"}
 }
 

@@ -143,11 +143,14 @@ func TestSecretInEveryField(t *testing.T) {
 				}
 				enter()
 				for i, value := range mistakes {
-					for _, field := range fields {
+					for n, field := range fields {
 						if mode == "host" && (field == "id" || field == "find") {
 							continue
 						}
-						for _, path := range paths {
+						for at, path := range paths {
+							if !*isFull && (n+at+i)%3 > 0 {
+								continue
+							}
 							if r := routes[path]; i > 0 && !slices.Contains(r.Form, field) && !slices.Contains(r.Query, field) {
 								continue // it was refused before
 							}

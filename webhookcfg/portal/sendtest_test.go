@@ -134,18 +134,20 @@ func TestTry(t *testing.T) {
 // that says so, and the log blames nobody.
 func TestReceiverHangs(t *testing.T) {
 	for _, path := range []string{"test", "try-all"} {
-		f, _, _ := complete(t)
-		records := f.record()
-		f.handler.Timeout = 2 * time.Second
-		hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "unreachable", nil }
-		f.portal.Test = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return hangs(ctx) }
-		f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return hangs(ctx) }
-		p := f.serve(t)
-		p.signIn()
-		p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, http.StatusOK, "couldn&#39;t be reached, or sent no valid response in time")
-		if strings.Contains(records.String(), "level=ERROR") {
-			t.Errorf("%s: logged %s", path, records)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			f, _, _ := complete(t)
+			records := f.record()
+			f.handler.Timeout = 2 * time.Second
+			hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "unreachable", nil }
+			f.portal.Test = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (string, error) { return hangs(ctx) }
+			f.portal.Try = func(ctx context.Context, _, _ string, _ egress.URL) (string, error) { return hangs(ctx) }
+			p := f.serveOn(t, hooktest.NewNetwork())
+			p.signIn()
+			p.postRaw(path, filledIn(t, formFields(path)).Encode()).expect(t, http.StatusOK, "couldn&#39;t be reached, or sent no valid response in time")
+			if strings.Contains(records.String(), "level=ERROR") {
+				t.Errorf("%s: logged %s", path, records)
+			}
+		})
 	}
 }
 
