@@ -3,6 +3,7 @@ package deliver_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +19,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
+
+// full runs the tests of many messages in full. Without it, a sample of them takes seconds.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
 
 // secretPath is the part of the URL of a webhook that must not be printed.
 const secretPath = "/t0ken?key=s3cret"
