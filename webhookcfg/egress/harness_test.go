@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
@@ -23,6 +24,9 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
+
+// full lets every sender meet every hostile receiver. Without it, each meets a quarter of them.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
 
 var _ egress.Resolver = net.DefaultResolver
 

@@ -79,8 +79,11 @@ func TestHostileReceivers(t *testing.T) {
 	before := hostile.Goroutines()
 	turns := make(chan struct{}, 16)
 	var all sync.WaitGroup
-	for _, receiver := range hostile.Receivers(t) {
-		for _, sender := range senders {
+	for r, receiver := range hostile.Receivers(t) {
+		for s, sender := range senders {
+			if !*full && (r+s)%4 > 0 {
+				continue
+			}
 			all.Go(func() {
 				turns <- struct{}{}
 				defer func() { <-turns }()

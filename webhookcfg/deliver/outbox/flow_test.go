@@ -154,7 +154,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 func TestHangingReceiversDelayNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clients := sized(15, 100)
+		clients := sized(12, 100)
 		w := newWorld(t)
 		hang := &peer{respond: func(string) int { return 0 }}
 		for c := range clients {
@@ -191,7 +191,7 @@ func TestHangingReceiversDelayNobody(t *testing.T) {
 func TestManyBacklogs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clients, each := sized(40, 200), sized(100, 500)
+		clients, each := sized(20, 200), sized(100, 500)
 		const takes = 200 * time.Millisecond
 		w := newWorld(t)
 		for c := range clients {

@@ -82,7 +82,7 @@ func TestSmallReadsOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.db.takes = 20 * time.Millisecond
-		w.backlogs(100, sized(60, 300))
+		w.backlogs(sized(40, 100), sized(100, 300))
 		w.set("new", "", w.host(5000, &peer{takes: time.Millisecond}))
 		p := w.run(Options{}, deliver.Options{})
 		defer p.stop()
@@ -102,7 +102,7 @@ func TestWriterBoundsBacklogs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.backlogs(sized(60, 100), sized(100, 300))
+		w.backlogs(sized(30, 100), sized(150, 300))
 		p := w.run(Options{}, deliver.Options{})
 		defer p.stop()
 		time.Sleep(time.Second)

@@ -176,7 +176,7 @@ func TestFewClientsHang(t *testing.T) {
 func TestDeadReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := sized(1000, 20_000)
+		n := sized(600, 20_000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, w.responding(time.Millisecond, func(time.Duration) int { return 500 })))
 		w.enqueueAll("a", n)

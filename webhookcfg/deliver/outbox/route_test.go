@@ -129,7 +129,7 @@ func TestEntityFails(t *testing.T) {
 func TestEverythingFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := sized(800, 2000)
+		n := sized(300, 2000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: time.Millisecond}))
 		f := &faulty{world: w, isBad: func(string) bool { return true }}
