@@ -1,6 +1,7 @@
 package repotest_test
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,11 +10,17 @@ import (
 	"testing"
 )
 
+// full builds the program in each way. Without it, one way has to do.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
+
 // TestWaysToConsume builds the program of the README in a module of its own, in each
 // way that doc.go describes, as long as this module has no public home.
 func TestWaysToConsume(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a service three times")
+	build := func(flags string) string {
+		if *full {
+			return "go build " + flags + "-o service ."
+		}
+		return "go list " + flags + "-deps ." // finds all packages, and compiles none
 	}
 	here, err := os.Getwd()
 	if err != nil {
@@ -27,8 +34,8 @@ func TestWaysToConsume(t *testing.T) {
 		commands  []string
 	}{
 		{"replace", replaced, []string{"go mod tidy", "go build -o service ."}},
-		{"workspace", required, []string{"go work init . CLONE", "go build -o service ."}},
-		{"vendor", replaced, []string{"go mod tidy", "go mod vendor", "go build -mod=vendor -o service ."}},
+		{"workspace", required, []string{"go work init . CLONE", build("")}},
+		{"vendor", replaced, []string{"go mod tidy", "go mod vendor", build("-mod=vendor ")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
