@@ -245,7 +245,7 @@ func TestReadTimeout(t *testing.T) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		}), time.Hour, w, r)
 	}))
-	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Config.ReadTimeout, server.Config.ReadHeaderTimeout = 50*time.Millisecond, time.Minute
 	server.Start()
 	t.Cleanup(server.Close)
 	conn := dial(t, server.Listener.Addr().String())
