@@ -152,7 +152,7 @@ func TestRepairedAndSetAgain(t *testing.T) {
 // TestHangingReceiversDelayNobody: clients with many receivers that hang don't delay other
 // clients, nor their own receivers that respond.
 func TestHangingReceiversDelayNobody(t *testing.T) {
-	t.Parallel()
+	// Not parallel: with the race detector, so many connections take 200 MB.
 	synctest.Test(t, func(t *testing.T) {
 		clients := sized(12, 100)
 		w := newWorld(t)
@@ -189,7 +189,7 @@ func TestHangingReceiversDelayNobody(t *testing.T) {
 // TestManyBacklogs: the backlogs of many clients go out side by side, and a new client's
 // notification doesn't wait for them.
 func TestManyBacklogs(t *testing.T) {
-	t.Parallel()
+	// Not parallel: with the race detector, so many connections take 200 MB.
 	synctest.Test(t, func(t *testing.T) {
 		clients, each := sized(20, 200), sized(100, 500)
 		const takes = 200 * time.Millisecond

@@ -132,7 +132,7 @@ func TestFlappingReceiver(t *testing.T) {
 // TestFewClientsHang: thirteen clients with forty hosts each that hang, more requests than they
 // may have, don't delay small clients.
 func TestFewClientsHang(t *testing.T) {
-	t.Parallel()
+	// Not parallel: with the race detector, so many connections take 200 MB.
 	synctest.Test(t, func(t *testing.T) {
 		const clients, hosts, small = 13, 40, 200
 		each := sized(5, 20)
@@ -207,7 +207,7 @@ func TestDeadReceiver(t *testing.T) {
 // TestFirstContact: many clients that get their first notification at once all get it soon, with
 // far fewer turns than clients.
 func TestFirstContact(t *testing.T) {
-	t.Parallel()
+	// Not parallel: with the race detector, so many connections take 200 MB.
 	synctest.Test(t, func(t *testing.T) {
 		clients := sized(600, 5000)
 		w := newWorld(t)
@@ -231,7 +231,7 @@ func TestFirstContact(t *testing.T) {
 // TestManyHosts: a client with thousands of receivers, a tenth of which hang, gets the others
 // served, and never has more requests under way than it may.
 func TestManyHosts(t *testing.T) {
-	t.Parallel()
+	// Not parallel: with the race detector, so many connections take 200 MB.
 	synctest.Test(t, func(t *testing.T) {
 		hosts := sized(400, 5000)
 		w := newWorld(t)
