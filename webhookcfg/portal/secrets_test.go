@@ -143,14 +143,11 @@ func TestSecretInEveryField(t *testing.T) {
 				}
 				enter()
 				for i, value := range mistakes {
-					for n, field := range fields {
+					for _, field := range fields {
 						if mode == "host" && (field == "id" || field == "find") {
 							continue
 						}
-						for at, path := range paths {
-							if !*isFull && (n+at+i)%3 > 0 {
-								continue
-							}
+						for _, path := range paths {
 							if r := routes[path]; i > 0 && !slices.Contains(r.Form, field) && !slices.Contains(r.Query, field) {
 								continue // it was refused before
 							}
