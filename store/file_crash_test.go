@@ -3,9 +3,12 @@ package store_test
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,6 +23,9 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 )
+
+// full runs the enumerations and histories in full. Without it, a sample of them takes seconds.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
 
 // recovery is enough time for a store to recover after the cause of a failure is gone.
 const recovery = 2 * time.Second
@@ -229,12 +235,12 @@ type findings struct {
 	cases  int
 	wrong  []string
 	enough int
-	// checked are the file systems that were checked, with the legal states.
-	checked map[string]bool
+	// checked are hashes of the file systems that were checked, with the legal states.
+	checked map[[sha256.Size]byte]bool
 }
 
 func newFindings(enough int) *findings {
-	return &findings{enough: enough, checked: map[string]bool{}}
+	return &findings{enough: enough, checked: map[[sha256.Size]byte]bool{}}
 }
 
 func (f *findings) add(format string, args ...any) {
@@ -254,9 +260,30 @@ func (f *findings) isNew(r *run, disk *faultfs.FS) bool {
 	for _, m := range r.legal {
 		b.WriteString(m.String())
 	}
-	isNew := !f.checked[b.String()]
-	f.checked[b.String()] = true
+	sum := sha256.Sum256([]byte(b.String()))
+	isNew := !f.checked[sum]
+	f.checked[sum] = true
 	return isNew
+}
+
+// callsUntil returns the numbers of the file calls to interfere with, from 1 on, until the body
+// of the loop no longer sets reached. Without -full, they're every nth one, beginning with first,
+// and the last ones.
+func callsUntil(n, first int, reached *bool) iter.Seq[int] {
+	if *full {
+		n, first = 1, 1
+	}
+	return func(yield func(int) bool) {
+		for k := first; ; k += n {
+			*reached = false
+			if !yield(k) || !*reached && n == 1 {
+				return
+			}
+			if !*reached {
+				k, n = max(0, k-n), 1
+			}
+		}
+	}
 }
 
 // check opens the store like a new process and compares its state, which must survive a
@@ -354,9 +381,13 @@ func faults() (all []fault) {
 // that one on, and checks what the next process finds.
 func enumerateFaults(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
-	for _, fault := range faults() {
-		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
-			reached = false
+	for i, fault := range faults() {
+		const apart = 6
+		var reached bool
+		for k := range callsUntil(apart, 1+i%apart, &reached) {
+			if f.hasEnough() {
+				return f
+			}
 			r := newRun(faultfs.New(), func(c faultfs.Call) faultfs.Outcome {
 				if c.N < k || c.N-k >= fault.calls {
 					return also(c)
@@ -375,7 +406,11 @@ func enumerateFaults(also func(faultfs.Call) faultfs.Outcome, enough int) *findi
 // each file call of the recovery, and checks what the next process finds.
 func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
-	for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+	var reached bool
+	for k := range callsUntil(4, 1, &reached) {
+		if f.hasEnough() {
+			return f
+		}
 		r := newRun(faultfs.New(), stopAt(k, also, &reached))
 		r.play(script())
 		r.end()
@@ -399,7 +434,11 @@ func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 
 // recoverAgain stops the file system at each file call of an opening.
 func (f *findings) recoverAgain(r *run, image *faultfs.FS, also func(faultfs.Call) faultfs.Outcome, what string) {
-	for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+	var reached bool
+	for k := range callsUntil(2, 1, &reached) {
+		if f.hasEnough() {
+			return
+		}
 		disk := image.Crash(faultfs.Everything)
 		disk.Decide(stopAt(k, also, &reached))
 		if file, err := store.OpenFS(disk, "log", nil); err == nil {
@@ -418,8 +457,12 @@ func (f *findings) recoverAgain(r *run, image *faultfs.FS, also func(faultfs.Cal
 func enumerateRepairs(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	const calls = 12 // of a repair and the change after it
 	f := newFindings(enough)
-	for _, outcome := range []faultfs.Outcome{faultfs.FailHalfway, faultfs.FailAfter} {
-		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+	for i, outcome := range []faultfs.Outcome{faultfs.FailHalfway, faultfs.FailAfter} {
+		var reached bool
+		for k := range callsUntil(3, 1+i, &reached) {
+			if f.hasEnough() {
+				return f
+			}
 			var isRepaired bool
 			for n := k + 1; n <= k+calls && !isRepaired; n++ {
 				reached = false
@@ -448,7 +491,6 @@ func enumerateRepairs(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 
 // stopAt stops the file system at call k.
 func stopAt(k int, also func(faultfs.Call) faultfs.Outcome, reached *bool) func(faultfs.Call) faultfs.Outcome {
-	*reached = false
 	return func(c faultfs.Call) faultfs.Outcome {
 		if c.N == k {
 			*reached = true

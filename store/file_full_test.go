@@ -31,11 +31,16 @@ func sized(n int) webhookcfg.Change {
 const maxRecord = 600
 
 // enumerateFullDisks fills disks of every size while a store is changed, with compactions and
-// without. Then a disk grows again. A change may fail only if it doesn't fit and no
-// compaction takes the space. If it fails, the state and the file stay as they were.
+// without. Without -full, it's every fifth size. Then a disk grows again. A change may fail only
+// if it doesn't fit and no compaction takes the space. If it fails, the state and the file stay
+// as they were.
 func enumerateFullDisks(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
-	for capacity := int64(diskSector); capacity < 10<<10 && !f.hasEnough(); capacity += diskSector {
+	step := int64(diskSector)
+	if !*full {
+		step *= 5
+	}
+	for capacity := int64(diskSector); capacity < 10<<10 && !f.hasEnough(); capacity += step {
 		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 			what := fmt.Sprintf("%d bytes, %v", capacity, full)
 			r := newRun(faultfs.New(), also)

@@ -19,9 +19,12 @@ import (
 // Close may succeed if the file then doesn't open with everything that was acknowledged.
 func enumerateOverwritings(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
-	for _, how := range []string{"emptied", "cut", "restored"} {
-		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
-			reached = false
+	for i, how := range []string{"emptied", "cut", "restored"} {
+		var reached bool
+		for k := range callsUntil(3, 1+i, &reached) {
+			if f.hasEnough() {
+				return f
+			}
 			what, disk := fmt.Sprintf("%s before call %d", how, k), faultfs.New()
 			var old []byte
 			var r *run

@@ -40,8 +40,11 @@ func enumerateTakings(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 	f := newFindings(enough)
 	for _, how := range slices.Sorted(maps.Keys(takings)) {
 		for _, isGivenBack := range []bool{false, true} {
-			for k, reached := 1, true; reached && !f.hasEnough(); k++ {
-				reached = false
+			var reached bool
+			for k := range callsUntil(2, 1, &reached) {
+				if f.hasEnough() {
+					return f
+				}
 				what, disk := fmt.Sprintf("%s before call %d", how, k), faultfs.New()
 				var copied []byte
 				created := 0 // the call that created the file of the last compaction
@@ -189,9 +192,12 @@ func refuseMoved(t *testing.T, isBack, isKilled bool) {
 // this succeeds, and the other one makes a change.
 func enumerateOpeners(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
-	for _, how := range []string{"its name", "another name", "its name without the lock file"} {
-		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
-			reached = false
+	for i, how := range []string{"its name", "another name", "its name without the lock file"} {
+		var reached bool
+		for k := range callsUntil(3, 1+i, &reached) {
+			if f.hasEnough() {
+				return f
+			}
 			disk, name := faultfs.New(), "log"
 			var r *run
 			r = newRun(disk, func(c faultfs.Call) faultfs.Outcome {
@@ -245,9 +251,12 @@ func TestHardLinkAtEveryCall(t *testing.T) {
 	t.Parallel()
 	enumeration(func(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 		f := newFindings(enough)
-		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+		var reached bool
+		for k := range callsUntil(2, 1, &reached) {
+			if f.hasEnough() {
+				return f
+			}
 			what := fmt.Sprint("linked before call ", k)
-			reached = false
 			disk := faultfs.New()
 			r := newRun(disk, func(c faultfs.Call) faultfs.Outcome {
 				if c.N == k {

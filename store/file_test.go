@@ -296,11 +296,15 @@ func TestConcurrentHistories(t *testing.T) {
 			_ = observe(file, clients...)
 		}
 	})
+	each := 50
+	if *full {
+		each = 200
+	}
 	models := make([]model, 8)
 	for w := range models {
 		models[w] = model{}
 		writers.Go(func() {
-			for n := range 200 {
+			for n := range each {
 				c := nth(writerName(w), n)
 				if err := file.Apply(ctx, c); err != nil {
 					t.Error(err)
