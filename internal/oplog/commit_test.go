@@ -77,6 +77,9 @@ func TestAppendPreallocates(t *testing.T) {
 		if err := l.Append(t.Context(), at(i, set("acme", fmt.Sprint(i), "https://a.example/"))); err != nil {
 			t.Fatal(err)
 		}
+		if i%20 > 0 {
+			continue // reading it copies all of it
+		}
 		content := fs.ReadFile("log")
 		if len(content) != size {
 			size, grown = len(content), grown+1

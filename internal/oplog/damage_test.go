@@ -3,6 +3,7 @@ package oplog_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,10 +70,17 @@ func flips(b byte) []byte {
 	return slices.DeleteFunc(others, func(other byte) bool { return other == b })
 }
 
+// full tries every value of a byte and every call. Without it, a sample takes seconds.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
+
 // countViolations opens an image with each of its bytes changed.
 func countViolations(t *testing.T, m *image, o oplog.Options, report func(string)) (opens int) {
 	for i := range m.content {
-		for _, other := range flips(m.content[i]) {
+		others := flips(m.content[i])
+		if !*full {
+			others = others[i%5:][:1]
+		}
+		for _, other := range others {
 			changed := bytes.Clone(m.content)
 			changed[i] = other
 			opens++

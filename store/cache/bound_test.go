@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"sync"
@@ -54,6 +55,18 @@ func (tr trial) limit() time.Duration {
 	return bound
 }
 
+// full runs the random histories in full, and removes the guards one at a time. Without it, a sample
+// takes seconds.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
+
+// seeds is how many random histories a trial has.
+func seeds() int {
+	if *full {
+		return 4
+	}
+	return 1
+}
+
 // TestBound checks that results are never staler than the bound: the store could have
 // returned each of them less than the bound before Resolve was called, or later. The log
 // shows how stale they were.
@@ -62,7 +75,7 @@ func TestBound(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
 			var all outcome
-			for seed := range uint64(4) {
+			for seed := range uint64(seeds()) {
 				synctest.Test(t, func(t *testing.T) { all.add(tr.run(t, seed)) })
 			}
 			all.report(t, tr)

@@ -124,13 +124,13 @@ const takenVar = "WEBHOOKCFG_TEST_WITHOUT_GUARD"
 // TestGuards removes the guards, one at a time, and expects TestBound or TestSchedules to find
 // results that are older than the bound.
 func TestGuards(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the package once more")
+	if !*full {
+		t.Skip("compiles the package once more, and runs each trial many times: needs -full")
 	}
 	t.Parallel()
 	program := compileWithout(t)
 	run := func(trial, number string) (string, error) {
-		command := exec.CommandContext(t.Context(), program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=20m")
+		command := exec.CommandContext(t.Context(), program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=20m", "-full")
 		command.Env = append(os.Environ(), takenVar+"="+number)
 		output, err := command.CombinedOutput()
 		return string(output), err

@@ -102,6 +102,9 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// full runs the whole suite on each unusual store. Without it, half of the calls have to do.
+var full = flag.Bool("full", false, "run long tests in full, and not a sample")
+
 // TestUnusualStores: a store passes if the documentation permits what it does, even if that's
 // unusual.
 func TestUnusualStores(t *testing.T) {
@@ -256,7 +259,7 @@ func TestUnusualStores(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					e := flaw{store: store}.env()
-					e.Short = testing.Short()
+					e.Short = !*full
 					if err := c.Check(t.Context(), e); err != nil {
 						t.Errorf("%s: %v", c.Name, err)
 					}
