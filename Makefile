@@ -1,15 +1,18 @@
-# make test runs the tests that need nothing but Go and the modules, which its first run downloads.
-# With a C compiler, they run with the race detector. make check is for those who change the code:
-# it finds what the formatter and the linters complain about. make integration needs Linux, and
-# installs the other programs that it needs.
+# make test runs the tests of the root module in minutes, with the race detector if there's a C
+# compiler. make check is for those who change the code: it finds what the formatter and the linters
+# complain about. make integration runs everything else, and the long tests in full. It needs Linux,
+# and installs the other programs that it needs.
 
-# PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
-# Go too. LAB is the module that tests them with real servers and third-party tools. Each
-# is tested by itself, with the requirements that a consumer gets. The tests in
+# PUBLIC lists the modules that a host can require, and EXAMPLES those of programs that have
+# requirements of their own. LAB is the module that tests them with real servers and third-party
+# tools. Each is tested by itself, with the requirements that a consumer gets. The tests in
 # internal/repotest read PUBLIC.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
 LAB       := internal/integration
+# FULL lists the packages with tests that make test runs with a sample of their cases, and make
+# integration with all. They have the flag -full.
+FULL      := ./internal/oplog ./internal/repotest ./store ./store/cache ./store/storetest ./webhookcfg/deliver ./webhookcfg/egress ./webhookcfg/mounttest ./webhookcfg/portal
 # RELEASES are the supported Go releases, the two latest ones. make test uses the installed Go,
 # and make integration also tests PUBLIC with the release that isn't installed, which go
 # downloads like a module. When a patch comes out, raise its number here. When a release comes
@@ -45,8 +48,7 @@ again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "
 
 test:
 	@$(if $(RACE),,echo "There's no C compiler, so the tests run without the race detector.")
-	$(call each,$(PUBLIC),go test -vet=off $(RACE) -count=1 -timeout=30m ./...)
-	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
+	go test -vet=off $(RACE) -count=1 -timeout=30m ./...
 
 # check leaves to make integration what compiles for other systems, and the analysis of the
 # examples, which reads all of their dependencies.
@@ -70,6 +72,10 @@ integration:
 	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
 	$(call each,$(EXAMPLES),"$(call tool,staticcheck)" ./...)
 	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done; GOARCH=386 go vet ./...)
+	go test -vet=off -race -count=1 -timeout=60m $(FULL) -args -full
+	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox -args -histories=25 -large
+	$(call each,$(filter-out .,$(PUBLIC)),go test -vet=off -race -count=1 -timeout=30m ./...)
+	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200

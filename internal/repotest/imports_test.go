@@ -2,10 +2,13 @@ package repotest_test
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestImportRule compares the imports within the repository with the rule in doc.go,
@@ -64,15 +67,35 @@ func TestRequirements(t *testing.T) {
 // publicModules returns the directories of the modules that a host can require.
 func publicModules(t *testing.T) (dirs []string) {
 	t.Helper()
+	return makeList(t, "PUBLIC")
+}
+
+// makeList returns the elements of a list in the Makefile.
+func makeList(t *testing.T, name string) (all []string) {
+	t.Helper()
 	for line := range strings.Lines(read(t, "Makefile")) {
-		if name, list, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(name) == "PUBLIC" {
-			dirs = strings.Fields(list)
+		if left, list, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(left) == name {
+			all = strings.Fields(list)
 		}
 	}
-	if len(dirs) == 0 {
-		t.Fatal("the Makefile has no list PUBLIC of modules")
+	if len(all) == 0 {
+		t.Fatalf("the Makefile has no list %s", name)
 	}
-	return dirs
+	return all
+}
+
+// TestFullListsAll: make integration runs the tests of every package with the flag -full in full.
+func TestFullListsAll(t *testing.T) {
+	var want []string
+	walk(t, func(name string) {
+		if strings.HasSuffix(name, "_test.go") && strings.Contains(read(t, name), `flag.Bool("full", `+"false") {
+			want = append(want, "./"+path.Dir(name))
+		}
+	})
+	slices.Sort(want)
+	if diff := cmp.Diff(want, makeList(t, "FULL")); diff != "" {
+		t.Errorf("FULL in the Makefile (-want +got):\n%s", diff)
+	}
 }
 
 // readImportRule reads the lines with an arrow in doc.go.
