@@ -47,27 +47,6 @@
 //   - [example.com/go-webhookcfg/webhookcfg/deliver/delivertest]: a receiver of notifications
 //     that fails as you tell it to.
 //
-// If you change the module itself, you'll also meet these:
-//
-//   - internal/table: the state machine in memory, without locks or I/O.
-//   - internal/dialect: SQL for the databases of sqlstore and outbox, and their prefixes.
-//   - internal/oplog: the append-only log behind the file store, and oplog/faultfs, the file
-//     system that its tests make fail.
-//   - internal/strictjson, bodytimer, singleflight, healthcheck, rounds, keylock, ratelimit, lru,
-//     redact: one mechanism each.
-//   - internal/hostile: receivers that break the rules, to test everything that connects to
-//     them.
-//   - internal/interrupt: contexts that end during a call, for the suites of stores and
-//     verifiers.
-//   - internal/pathtest: request targets for tests of mounts, and a handler that records what
-//     they do.
-//   - internal/hooktest: small helpers that the tests of several packages share.
-//   - internal/limits.md: everything that can grow, and what others notice at its bound.
-//   - internal/repotest: tests of the repository itself.
-//   - internal/release: the command that makes a release.
-//   - internal/integration, internal/tools: modules of their own. They have the tests against
-//     real engines and third-party tools, the benchmarks, and the linters.
-//
 // The programs examples/admin, examples/mounts and examples/service are modules of their own,
 // too.
 //
@@ -87,37 +66,4 @@
 // Go ignores the replace lines of your dependencies, so repeat them in each module that
 // depends on yours. If you use store/etcdstore, it needs the same two lines with its own
 // path.
-//
-// # Import rule
-//
-// Imports run one way. Outside of its tests, a package can only import the packages on its
-// line here, and also webhookcfg/egress if webhookcfg is one of them. Examples can import
-// every public package. A test compares this list with the code.
-//
-//	webhookcfg             → webhookcfg/egress, internal/bodytimer, internal/redact, internal/strictjson
-//	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
-//	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
-//	webhookcfg/deliver/outbox → webhookcfg, webhookcfg/deliver, store/sqlstore, internal/dialect, internal/healthcheck, internal/redact
-//	webhookcfg/deliver/delivertest → webhookcfg/deliver, webhookcfg/egress
-//	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
-//	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
-//	store                  → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/oplog, internal/table
-//	store/admin            → webhookcfg
-//	store/cache            → webhookcfg, store/admin, internal/lru, internal/redact, internal/singleflight
-//	store/sealed           → webhookcfg, store/admin, store/cache
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/healthcheck, internal/dialect, internal/keylock, internal/redact, internal/rounds
-//	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/healthcheck, internal/keylock, internal/redact, internal/rounds
-//	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt
-//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/rounds
-//	auth/authtest          → webhookcfg, internal/interrupt
-//	internal/oplog         → webhookcfg
-//	internal/oplog/faultfs → internal/oplog
-//	internal/table         → webhookcfg
-//	internal/hooktest      → webhookcfg, auth
-//	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store
-//	internal/ratelimit     → internal/lru
-//	internal/healthcheck   → internal/singleflight
-//
-// Beyond the standard library, the module needs only golang.org/x/sync (in
-// internal/singleflight and store/admin), and go-cmp in tests.
 package gowebhookcfg

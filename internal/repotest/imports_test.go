@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestImportRule compares the imports within the repository with the rule in doc.go,
+// TestImportRule compares the imports within the repository with the rule in CONTRIBUTING.md,
 // and the other imports of the root module with its requirements.
 func TestImportRule(t *testing.T) {
 	prefix := readModFile(t).Module.Path + "/"
@@ -38,7 +38,7 @@ func TestImportRule(t *testing.T) {
 			case !isWithin && !mayRequire(src, imported):
 				t.Errorf("%s imports %s: the root module has no such dependency", src.path(), imported)
 			case isWithin && !src.isTest() && !mayImport(rule, src, within):
-				t.Errorf("%s imports %s: the import rule in doc.go does not allow it", src.path(), within)
+				t.Errorf("%s imports %s: the import rule in CONTRIBUTING.md does not allow it", src.path(), within)
 			}
 			if !src.isTest() {
 				delete(unused, src.dir+" → "+within)
@@ -46,7 +46,7 @@ func TestImportRule(t *testing.T) {
 		}
 	}
 	for _, line := range slices.Sorted(maps.Keys(unused)) {
-		t.Errorf("the import rule in doc.go allows %s, which nothing needs", line)
+		t.Errorf("the import rule in CONTRIBUTING.md allows %s, which nothing needs", line)
 	}
 }
 
@@ -98,18 +98,18 @@ func TestFullListsAll(t *testing.T) {
 	}
 }
 
-// readImportRule reads the lines with an arrow in doc.go.
+// readImportRule reads the lines with an arrow in CONTRIBUTING.md.
 func readImportRule(t *testing.T) map[string][]string {
 	t.Helper()
 	rule := make(map[string][]string)
-	for line := range strings.Lines(read(t, "doc.go")) {
-		dir, allowed, found := strings.Cut(strings.TrimPrefix(line, "//\t"), " → ")
+	for line := range strings.Lines(read(t, ".github/CONTRIBUTING.md")) {
+		dir, allowed, found := strings.Cut(line, " → ")
 		if found {
 			rule[strings.TrimSpace(dir)] = strings.Split(strings.TrimSpace(allowed), ", ")
 		}
 	}
 	if len(rule) < 5 {
-		t.Fatalf("found only %d lines of the import rule in doc.go", len(rule))
+		t.Fatalf("found only %d lines of the import rule in CONTRIBUTING.md", len(rule))
 	}
 	return rule
 }
