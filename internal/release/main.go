@@ -209,13 +209,13 @@ func (r *release) rename(old string) error {
 // welcome replaces what the documents say as long as the module has no public home.
 func (r *release) welcome() error {
 	for _, e := range []struct{ file, old, replacement string }{
-		{"README.md", " There's no release of this module\nyet, so clone the repository and try it there.", " Clone\nthe repository to try it."},
+		{"README.md", " There's no release of this module yet, so clone the\nrepository and try it there.", " Clone the repository to\ntry it."},
 		{
 			"README.md", "To use it in your own service, clone the repository next to it, add the line\n`replace " + r.module +
-				" => ../go-webhookcfg` to your `go.mod`, and run `go mod tidy`. A\nworkspace or a vendor directory [works too](doc.go).",
+				" => ../go-webhookcfg` to your `go.mod`, and run `go mod tidy`.",
 			"To use it in your own service, import it, and run `go get " + r.module + "` and\n`go mod tidy`.",
 		},
-		{"CHANGELOG.md", " Nothing is released yet, so\nthere's one version, and it says what you get.", ""},
+		{"CHANGELOG.md", " Nothing is released yet.", ""},
 		{
 			".github/SECURITY.md", "Please report it privately, to the people who gave you this copy of the module. Don't open a public\n" +
 				"issue. The module has no public home yet, so there's no address to write to either. Tell us the commit,\n",

@@ -23,9 +23,9 @@ func TestSpecificationTable(t *testing.T) {
 			}
 		}
 	}
-	_, table, _ := strings.Cut(read(t, "CHANGELOG.md"), "| Standard Webhooks 1.0.0 |")
+	_, table, _ := strings.Cut(read(t, "webhookcfg/deliver/standard-webhooks.md"), "| Standard Webhooks 1.0.0 |")
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")[2:]
+	rows := strings.Split(strings.TrimSpace(table), "\n")[2:]
 	if len(rows) < 20 {
 		t.Fatalf("found only %d points", len(rows))
 	}

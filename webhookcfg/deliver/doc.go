@@ -51,7 +51,8 @@
 // # Sign messages
 //
 // Requests are signed according to version 1.0 of the Standard Webhooks specification, with
-// HMAC-SHA256. You choose who shares a [Key], and give [New] the [Keys]:
+// HMAC-SHA256. The file standard-webhooks.md goes through its other points. You choose who shares
+// a [Key], and give [New] the [Keys]:
 //
 //   - [DerivedKeys] computes a key for each client from a master secret, so you don't store any.
 //     The client can have it before it sets a webhook.
