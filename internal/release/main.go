@@ -222,6 +222,7 @@ func (r *release) welcome() error {
 			"Please report it privately, to " + r.report + ". Don't open a public issue. Tell us the version,\n",
 		},
 		{"internal/repotest/doc.go", "its API, its links and its\n// limits, and how a host consumes it.", "its API, its links and its\n// limits."},
+		{"Makefile", "./internal/oplog ./internal/repotest ./store ", "./internal/oplog ./store "}, // see below
 		{".github/SECURITY.md", "Until the first release, we only support the newest commit.", "We support the newest release."},
 	} {
 		if err := r.edit(e.file, e.old, e.replacement); err != nil {
@@ -233,12 +234,12 @@ func (r *release) welcome() error {
 	if err != nil {
 		return err
 	}
-	before, section, found := strings.Cut(string(text), "// # Use it before it has a public home\n")
-	_, after, more := strings.Cut(section, "// # ")
-	if !found || !more {
-		return errors.New("doc.go has no section about the use without a public home")
+	before, section, found := strings.Cut(string(text), "//\n// # Use it before it has a public home\n")
+	_, after, more := strings.Cut(section, "package ")
+	if !found || !more || strings.Contains(section, "// # ") {
+		return errors.New("doc.go doesn't end with the section about the use without a public home")
 	}
-	if err := os.WriteFile(doc, []byte(before+"// # "+after), 0o666); err != nil {
+	if err := os.WriteFile(doc, []byte(before+"package "+after), 0o666); err != nil {
 		return err
 	}
 	// It tests what that section says.
