@@ -63,7 +63,7 @@ var advicesPostgreSQL = []Advice{
 	},
 	{
 		`current_setting('idle_in_transaction_session_timeout') = '0'`,
-		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to 5s, with the unit, in the DSN or, behind a pooler, with ALTER ROLE",
+		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to 5s, with the unit, in the DSN or, behind a pooler, with ALTER ROLE, and let the pooler reconnect",
 	},
 }
 

@@ -117,7 +117,7 @@ func (s *store) openURL(ctx context.Context, client string, scope webhookcfg.Sco
 		if s.allowPlain {
 			return text, nil
 		}
-		return "", fmt.Errorf("%w: the URL isn't encrypted, so somebody stored it without the keys: have it set again through the API, or see Options.AllowPlain if the store wasn't sealed before", ErrEnvelope)
+		return "", fmt.Errorf("%w: the URL isn't encrypted, so somebody stored it without the keys: have it set again through the API, which for a default drops what single entities have; or see Options.AllowPlain, if the store wasn't sealed before or to copy it to a sealed one", ErrEnvelope)
 	}
 	e, err := parseEnvelope(text)
 	if err != nil {

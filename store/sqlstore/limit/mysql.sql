@@ -12,17 +12,18 @@
 -- at the first URL, reads no more than 500 rows, however many they are. (With url > '', the server
 -- would start at the rows that are off, because the index has only the first byte.)
 --
--- To give each client its own limit, read it from a table of yours instead of 500. In
+-- To give each client its own limit, let most be (SELECT ... FROM a table of yours). In
 -- NEW.client, the client is in bytes: CONVERT(NEW.client USING utf8mb4).
 CREATE INDEX wh_override_url ON wh_override (client, gen, url(1));
 
 DELIMITER //
 CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override FOR EACH ROW
 BEGIN
+  DECLARE most INT UNSIGNED DEFAULT 500;
   IF LENGTH(NEW.url) > 0 AND (SELECT COUNT(*) FROM (
     SELECT 1 FROM wh_override o FORCE INDEX (wh_override_url)
     WHERE o.client = NEW.client AND o.gen = NEW.gen AND o.url >= 0x01 AND o.entity <> NEW.entity
-    LIMIT 500) q) >= 500 THEN
+    LIMIT most) q) >= most THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'too_many_overrides';
   END IF;
 END //

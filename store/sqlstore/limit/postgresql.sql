@@ -11,7 +11,7 @@
 -- The function keeps the search_path of the session that creates it, since pg_restore has an empty
 -- one while it fills the tables.
 --
--- To give each client its own limit, read it from a table of yours instead of 500. In
+-- To give each client its own limit, read it from a table of yours instead of 500, in both places. In
 -- NEW.client, the client is in bytes: convert_from(NEW.client, 'UTF8').
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 

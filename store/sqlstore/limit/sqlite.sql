@@ -7,7 +7,7 @@
 -- Options.EntityExists bounds them, and each is a row. The index leaves them out, so a set reads
 -- no more than 500 rows, however many they are.
 --
--- To give each client its own limit, read it from a table of yours instead of 500. In
+-- To give each client its own limit, read it from a table of yours instead of 500, in both places. In
 -- NEW.client, the client is in bytes: CAST(NEW.client AS TEXT).
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
