@@ -73,6 +73,14 @@ func flips(b byte) []byte {
 // full tries every value of a byte and every call. Without it, a sample takes seconds.
 var full = flag.Bool("full", false, "run long tests in full, and not a sample")
 
+// sampled returns n, or 1 in full: every nth case is tried.
+func sampled(n int) int {
+	if *full {
+		return 1
+	}
+	return n
+}
+
 // countViolations opens an image with each of its bytes changed.
 func countViolations(t *testing.T, m *image, o oplog.Options, report func(string)) (opens int) {
 	for i := range m.content {

@@ -24,7 +24,7 @@ func upgradeFaults(t *testing.T, also func(faultfs.Call) faultfs.Outcome) (cases
 		before := m.state()
 		after := m.batch(change).state()
 		for n, outcome := range []faultfs.Outcome{faultfs.Stop, faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
-			first, step := 1+n, 4
+			first, step := 1+2*n, 8
 			if *full {
 				first, step = 1, 1
 			}
