@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -201,20 +202,33 @@ func (f *fixture) apply(c webhookcfg.Change) {
 	}
 }
 
+// enqueue also waits for its turn on SQLite, where a busy machine can take longer than the time-out
+// of the connections.
 func (f *fixture) enqueue(client, entity string, ids ...string) {
-	tx, err := f.db.Begin()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, id := range ids {
-		if err := f.box.Enqueue(context.Background(), tx, outbox.Notification{Client: client, Entity: entity, Message: deliver.Message{ID: id, Body: []byte(`{}`)}}); err != nil {
+	for {
+		err := f.tryEnqueue(client, entity, ids)
+		if err == nil {
+			f.box.Committed(client)
+			return
+		}
+		if !strings.Contains(err.Error(), "SQLITE_BUSY") {
 			f.t.Fatal(err)
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		f.t.Fatal(err)
+}
+
+func (f *fixture) tryEnqueue(client, entity string, ids []string) error {
+	tx, err := f.db.Begin()
+	if err != nil {
+		return err
 	}
-	f.box.Committed(client)
+	defer func() { _ = tx.Rollback() }()
+	for _, id := range ids {
+		if err := f.box.Enqueue(context.Background(), tx, outbox.Notification{Client: client, Entity: entity, Message: deliver.Message{ID: id, Body: []byte(`{}`)}}); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 func (f *fixture) await(n int, timeout time.Duration) {
