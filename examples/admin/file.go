@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	running "example.com/go-webhookcfg/examples/internal/backup"
 	"example.com/go-webhookcfg/store"
@@ -28,9 +29,16 @@ type fileRecord struct {
 
 // checkRecord has the findings in another store, in JSON.
 type checkRecord struct {
+	Read     string   `json:"read"` // everything or webhooks
 	Clients  int      `json:"clients"`
 	Webhooks int      `json:"webhooks"`
 	Warnings []string `json:"warnings,omitzero"`
+}
+
+// damageRecord says in JSON how a database is damaged.
+type damageRecord struct {
+	Store  string   `json:"store"`
+	Damage []string `json:"damage"`
 }
 
 func check(ctx context.Context, s *session) (code int, err error) {
@@ -47,6 +55,15 @@ func check(ctx context.Context, s *session) (code int, err error) {
 
 // checkStore checks a store that isn't a file.
 func (s *session) checkStore(ctx context.Context, st *opened) (code int, err error) {
+	if st.integrity != nil { // first, because anything else fails at the first damage, or misses it
+		damage, err := st.integrity(ctx)
+		if err != nil {
+			return failure, err
+		}
+		if len(damage) > 0 {
+			return found, s.print(damageRecord{st.name, damage}, "%s is damaged, so restore a backup:\n\t%s", st.name, strings.Join(damage, "\n\t"))
+		}
+	}
 	var settings []string
 	if st.settings != nil {
 		if settings, err = st.settings(ctx); err != nil {
@@ -73,9 +90,18 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 	if len(r.Warnings) > 0 {
 		code = found
 	}
-	err = s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
+	format := "the webhooks of %s are readable: %d clients with %d webhooks"
+	r.Read = "webhooks"
+	switch {
+	case st.integrity != nil:
+		format = "%s is readable: %d clients with %d webhooks, and SQLite finds no damage in any table or index"
+		r.Read = "everything"
+	case st.outbox != nil:
+		format += "; the records of deliveries and the queue weren't read"
+	}
+	err = s.print(r, format, st.name, r.Clients, r.Webhooks)
 	if err == nil && !s.json && st.outbox != nil && box == nil {
-		err = s.print(nil, "There is no queue with the prefix %s, so only the store's tables were checked.", cmp.Or(s.prefix, defaultPrefix))
+		err = s.print(nil, "There is no queue with the prefix %s, so only the store's tables were looked for.", cmp.Or(s.prefix, defaultPrefix))
 	}
 	if err == nil && !s.json && st.settings != nil {
 		err = s.print(nil, "The settings of your service's connections can't be seen from here: have it log the warnings of Store.Check.")

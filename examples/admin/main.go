@@ -63,7 +63,7 @@ var commands = []command{
 	{"queue", "STORE", "show how much is in the queue, how long it has been due, and the clients that wait longest", queueFlags, showQueue},
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
 	{"health", "STORE", "find out whether the store works; only a change shows that a database's disk is full", nil, health},
-	{"check", "STORE", "read everything, and report damage, missing tables or settings of the database to change; it can't see those of your service's connections", nil, check},
+	{"check", "STORE", "read all of a file or an SQLite database, or the webhooks of another store, and report damage, missing tables or settings of the database to change; it can't see those of your service's connections", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }
@@ -148,7 +148,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 		return code
 	case errors.Is(err, store.ErrLocked):
 		err = fmt.Errorf("%w; stop the service first, or work with a copy by admin backup, if the service listens for that as examples/server does", err)
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, store.ErrDamaged) || isDamaged(err):
 		code = found
 	}
 	fmt.Fprintln(s.stderr, "admin:", remedy(strings.TrimPrefix(err.Error(), "admin: ")))

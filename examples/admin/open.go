@@ -20,7 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	_ "modernc.org/sqlite"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/go-webhookcfg/examples/internal/dsn"
 	"example.com/go-webhookcfg/store"
@@ -62,6 +63,9 @@ type opened struct {
 	health func(context.Context) error
 	// settings returns warnings. It's nil if there's nothing to check for this kind of store.
 	settings func(context.Context) ([]string, error)
+	// integrity reads all of a database, and returns what's damaged. It's nil if this kind of store
+	// can't say that.
+	integrity func(context.Context) ([]string, error)
 	// deliveries has the records of deliveries, and outbox returns the queue with this prefix.
 	// Only databases have them.
 	deliveries deliver.HealthStore
@@ -140,10 +144,48 @@ func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) 
 		}
 		return warnings, err
 	}
+	st.integrity = func(ctx context.Context) ([]string, error) { return integrity(ctx, db) }
 	if o.bulk {
 		st.flush = func(ctx context.Context) error { return checkpoint(ctx, db) }
 	}
 	return st, nil
+}
+
+// integrity returns what SQLite finds damaged in a database, up to a hundred lines. It has no time limit,
+// since it reads the whole file.
+func integrity(ctx context.Context, db *sql.DB) (damage []string, err error) {
+	rows, err := db.QueryContext(ctx, "PRAGMA integrity_check")
+	if isDamaged(err) {
+		return []string{err.Error()}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(text) { // a row can have several
+			if line = strings.TrimSpace(line); line != "ok" {
+				damage = append(damage, line)
+			}
+		}
+	}
+	if err = rows.Err(); isDamaged(err) { // where the check itself can't go on
+		return append(damage, err.Error()), nil
+	}
+	return damage, err
+}
+
+// isDamaged reports whether an error is SQLite's about a damaged file.
+func isDamaged(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	primary := e.Code() & 0xff
+	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
 }
 
 // checkpoint makes all changes in an SQLite database durable. It waits for readers.

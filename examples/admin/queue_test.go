@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -196,4 +198,73 @@ func (f fixture) queue(prefix string) *outbox.Outbox {
 		f.Fatal(r)
 	}
 	return box
+}
+
+// TestDamagedDatabase: check finds damage in all of an SQLite database, not only in what has webhooks. The pages
+// that the other reads need are damage, too, and not another error.
+func TestDamagedDatabase(t *testing.T) {
+	for _, name := range []string{"wh_client", "wh_delivery", "wh_outbox_line", "wh_outbox_message", "an index"} {
+		f := newFixture(t)
+		at := f.stores()["sqlite"]
+		f.queue("")
+		f.run(t.Context(), success, "SQLite finds no damage in any table or index", "", "check", at)
+		f.run(t.Context(), success, `{"read":"everything","clients":4,"webhooks":4`, "", "check", "-json", at)
+		f.damagePage(name)
+		stdout, stderr := "webhooks.db is damaged, so restore a backup:\n\t", ""
+		if name == "wh_client" {
+			stdout, stderr = "", "malformed"
+		}
+		f.run(t.Context(), found, stdout, stderr, "check", at)
+		if name != "wh_client" {
+			f.run(t.Context(), found, `webhooks.db","damage":["`, "", "check", "-json", at)
+		}
+	}
+}
+
+// damagePage overwrites the first page of a table in SQLite, or of the first index of the queue.
+func (f fixture) damagePage(name string) {
+	f.Helper()
+	db, err := sql.Open("sqlite", f.path("webhooks.db"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer db.Close()
+	var page, size int64
+	const find = `SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema
+WHERE name = ?1 OR ?1 = 'an index' AND type = 'index' AND name LIKE 'wh_outbox%' ORDER BY name LIMIT 1`
+	if err := db.QueryRowContext(f.Context(), find, name).Scan(&page, &size); err != nil {
+		f.Fatalf("%s: %v", name, err)
+	}
+	if err := checkpoint(f.Context(), db); err != nil { // or the page would be read from the log
+		f.Fatal(err)
+	}
+	file, err := os.OpenFile(f.path("webhooks.db"), os.O_WRONLY, 0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, int(size)), (page-1)*size)
+	if err := errors.Join(err, file.Close()); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestCheckSaysWhatItRead: of other databases, check only reads the webhooks, and says so.
+func TestCheckSaysWhatItRead(t *testing.T) {
+	f := newFixture(t)
+	f.stores()
+	st, err := address{"sqlite", f.path("webhooks.db"), ""}.open(t.Context(), openOptions{logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	st.integrity = nil
+	for asJSON, want := range map[bool]string{
+		false: "the webhooks of " + f.path("webhooks.db") + " are readable: 4 clients with 4 webhooks; the records of deliveries and the queue weren't read\n",
+		true:  `{"read":"webhooks","clients":4,"webhooks":4}`,
+	} {
+		var out bytes.Buffer
+		if code, err := (&session{stdout: &out, json: asJSON}).checkStore(t.Context(), st); code != success || err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("exit code %d, %v: %s, want %s", code, err, &out, want)
+		}
+	}
 }
