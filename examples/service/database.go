@@ -28,6 +28,7 @@ type database struct {
 	dialect  sqlstore.Dialect
 	webhooks *sqlstore.Store
 	queue    *outbox.Outbox // without a sender, for commands
+	file     sqliteFile     // the zero value with PostgreSQL
 }
 
 // openDatabase opens the database that -store specifies. It creates the file of an SQLite database
@@ -37,7 +38,7 @@ func openDatabase(name string, isCreated bool, logger *slog.Logger) (d *database
 	d = new(database)
 	if path, ok := strings.CutPrefix(name, "sqlite:"); ok && path != "" {
 		d.dialect = sqlstore.SQLite()
-		d.DB, err = openSQLite(path, isCreated)
+		d.DB, d.file, err = openSQLite(path, isCreated)
 	} else if strings.HasPrefix(name, "postgres://") {
 		d.dialect = sqlstore.PostgreSQL()
 		d.DB, err = openPostgreSQL(name)
@@ -99,9 +100,12 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 	return err
 }
 
-// Healthy returns nil if the table of modules can be read. The webhooks, the queue and the
-// credentials each look at their own tables.
+// Healthy returns nil if the table of modules can be read, and the file of SQLite is where it was. The
+// webhooks, the queue and the credentials each look at their own tables.
 func (d *database) Healthy(ctx context.Context) error {
+	if err := d.file.inPlace(); err != nil {
+		return err
+	}
 	var n int
 	return d.QueryRowContext(ctx, findModule, "", "").Scan(&n)
 }
@@ -125,34 +129,60 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 // such as replay, waits for its turn.
 const sqliteSettings = "_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
 
+// sqliteFile is the file of an SQLite database as it was when it was opened.
+type sqliteFile struct {
+	path string
+	info os.FileInfo
+}
+
+// inPlace returns an error if the path no longer leads to the file. SQLite then goes on with the file that it
+// has open, and every change succeeds, but whoever opens the path next doesn't see them. It doesn't open the file:
+// closing it again would release SQLite's locks.
+func (f sqliteFile) inPlace() error {
+	if f.path == "" {
+		return nil
+	}
+	info, err := os.Stat(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && os.SameFile(info, f.info) {
+		return nil
+	}
+	return fmt.Errorf("%s isn't the database file that the service has open, which was moved, removed or replaced: stop the service, and before you start it, put the file back, with its -wal file next to it; "+
+		"what the service did since is only in these two, so if they were removed, it's lost, and you need a backup", f.path)
+}
+
 // openSQLite opens a database in a file, for one machine.
-func openSQLite(path string, isCreated bool) (*sql.DB, error) {
+func openSQLite(path string, isCreated bool) (*sql.DB, sqliteFile, error) {
+	opened := sqliteFile{path: path}
 	mode := os.O_RDWR
 	if isCreated {
 		mode |= os.O_CREATE
 	}
 	file, err := os.OpenFile(path, mode, 0o600) // SQLite would create a file that other users can read
 	if err == nil {
-		err = file.Close()
+		opened.info, err = file.Stat()
+		err = errors.Join(err, file.Close())
 	}
 	if errors.Is(err, fs.ErrNotExist) && !isCreated {
 		err = fmt.Errorf("%w: if the path is right, run the command migrate first, as the user of the service, or start the service with -migrate", err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, opened, err
 	}
 	name, err := dsn.SQLite(path, sqliteSettings)
 	if err != nil {
-		return nil, err
+		return nil, opened, err
 	}
 	db, err := sql.Open("sqlite", name)
 	if err != nil {
-		return nil, err
+		return nil, opened, err
 	}
 	// SQLite has one writer at a time. With one connection, the parts of this process take
 	// turns here instead of finding the database locked.
 	db.SetMaxOpenConns(1)
-	return db, nil
+	return db, opened, nil
 }
 
 // maxConns is how many connections to PostgreSQL a process can have. A delivery doesn't hold

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -70,4 +71,67 @@ func TestSQLitePath(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMovedSQLiteFile: if the database file is moved, removed or replaced, the service that has it open serves on,
+// but isn't healthy. What it did meanwhile is there again once the file is back with its log.
+func TestMovedSQLiteFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file can't be moved")
+	}
+	const insert = "INSERT INTO modules (client, id, state, version) VALUES ('acme', $1, 'on', 1)"
+	store := newStore(t)
+	path := strings.TrimPrefix(store, "sqlite:")
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := openDatabase(store, false, newLogger(t.Output()))
+	check(err)
+	check(d.Healthy(t.Context()))
+	for name, put := range map[string]func() error{
+		"moved":    func() error { return nil },
+		"replaced": func() error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		check(os.Rename(path, path+".old"))
+		check(put())
+		if err := d.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "stop the service") {
+			t.Errorf("the file was %s: %v", name, err)
+		}
+		_, err = d.change(t.Context(), insert, name)
+		check(err)
+		check(os.Rename(path+".old", path))
+		check(d.Healthy(t.Context()))
+	}
+	check(os.Rename(path, path+".old"))
+	_, err = d.change(t.Context(), insert, "last")
+	check(err)
+	check(d.Close())
+	check(os.Rename(path+".old", path))
+	d, err = openDatabase(store, false, newLogger(t.Output()))
+	check(err)
+	var n int
+	if err := d.QueryRowContext(t.Context(), "SELECT count(*) FROM modules").Scan(&n); err != nil || n != 3 {
+		t.Errorf("%d of 3 changes are in the file, %v", n, err)
+	}
+	check(d.Close())
+}
+
+// TestRemovedSQLiteFile: /healthz says that a part doesn't work, though each table can be read.
+func TestRemovedSQLiteFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file can't be removed")
+	}
+	store := newStore(t)
+	service, _ := start(t, "-store", store)
+	expect(t, call(t, http.MethodGet, service+"/healthz", ""), "200 ")
+	if err := os.Remove(strings.TrimPrefix(store, "sqlite:")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() (bool, string) {
+		got := call(t, http.MethodGet, service+"/healthz", "")
+		return strings.HasPrefix(got, "503 ") && strings.Contains(got, `"modules":"failing"`), got
+	})
 }

@@ -352,7 +352,7 @@ func idle(t *testing.T, args []string) *service {
 func TestOutbox(t *testing.T) {
 	store := newStore(t)
 	service, _ := start(t, "-store", store, "-dev")
-	db, err := openSQLite(strings.TrimPrefix(store, "sqlite:"), false)
+	db, _, err := openSQLite(strings.TrimPrefix(store, "sqlite:"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

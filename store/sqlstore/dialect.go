@@ -87,6 +87,10 @@ func MySQL() Dialect { return Dialect{&mySQL} }
 // can read all URLs. So create it yourself, empty and with the mode 0600, before you open the
 // database. SQLite gives its -wal and -shm files the same mode.
 //
+// Don't move, remove or replace the file while a process has it open: that process goes on with
+// the old one without an error, so what it changes is missing from the new one, or gone when it
+// ends, and [Store.Healthy] doesn't notice.
+//
 // If you copy many webhooks into a new database, you can set synchronous to NORMAL for that
 // time. Changes then don't each wait for the disk. A PRAGMA wal_checkpoint(TRUNCATE) that
 // returns 0 first makes all of them durable.
