@@ -15,7 +15,10 @@ import (
 // alert fires for it: watch what it wraps. The name becomes the value of the label "part". Watch returns the registry's
 // error, for example if the name is taken.
 //
-// Watch logs nothing. Let examples/internal/probes check the part, too, so that the log has the
+// If an outbox can't be read, a scrape has an error, which promhttp logs. Set its ErrorHandling to
+// ContinueOnError, or the other metrics are missing then, too.
+//
+// Watch itself logs nothing. Let examples/internal/probes check the part, too, so that the log has the
 // cause when an alert fires.
 func (m *Metrics) Watch(name string, part any) error {
 	registry := prometheus.WrapRegistererWith(prometheus.Labels{"part": name}, m.registry)

@@ -35,6 +35,7 @@ func queueDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
+	queueReadable      = queueDesc("readable", "Whether the figures of the queue could be read: 1 or 0. If it's 0, the others are missing.")
 	queueNotifications = queueDesc("notifications", "Notifications in the database by state; the number stays at its bound, 10000.", "state")
 	queueOverdue       = queueDesc("overdue_seconds", "How long the first waiting notification has been due: new, or a retry, or of a client with a failing receiver.", "state")
 	queueClients       = queueDesc("clients", "Clients that this process has, and those that it's sending to.", "state")
@@ -44,7 +45,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (q queueCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{queueNotifications, queueOverdue, queueClients, queueUnderWay, queueWakes} {
+	for _, desc := range []*prometheus.Desc{queueReadable, queueNotifications, queueOverdue, queueClients, queueUnderWay, queueWakes} {
 		descs <- desc
 	}
 }
@@ -54,13 +55,15 @@ func (q queueCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	s, err := q.queue.Stats(ctx)
-	if err != nil {
-		to <- prometheus.NewInvalidMetric(queueNotifications, err)
-		return
-	}
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
+	if err != nil { // no alert fires for what's missing, so say that it is
+		gauge(queueReadable, 0)
+		to <- prometheus.NewInvalidMetric(queueNotifications, err) // for the log of promhttp
+		return
+	}
+	gauge(queueReadable, 1)
 	for st, n := range map[outbox.State]int{outbox.Waiting: s.Waiting, outbox.Delivered: s.Delivered, outbox.GivenUp: s.GivenUp, outbox.Dropped: s.Dropped} {
 		gauge(queueNotifications, float64(n), state(st))
 	}

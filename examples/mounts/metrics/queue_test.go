@@ -22,7 +22,7 @@ type fakeQueue struct {
 func (q *fakeQueue) Stats(context.Context) (outbox.Stats, error) { return q.stats, q.err }
 
 // TestQueue: the metrics have all figures of the queue, and no client. If it can't be read,
-// there are still the other metrics.
+// one says so, and there are still the other metrics.
 func TestQueue(t *testing.T) {
 	q := &fakeQueue{stats: outbox.Stats{
 		Waiting: 1, Delivered: 2, GivenUp: 3, Dropped: 4,
@@ -51,6 +51,7 @@ func TestQueue(t *testing.T) {
 		`webhook_queue_overdue_seconds{part="queue",state="failing"} 3`,
 		`webhook_queue_overdue_seconds{part="queue",state="new"} 1`,
 		`webhook_queue_overdue_seconds{part="queue",state="retry"} 2`,
+		`webhook_queue_readable{part="queue"} 1`,
 		`webhook_queue_under_way{part="queue"} 7`,
 		`webhook_queue_wakes_total{part="queue"} 8`,
 	}
@@ -64,7 +65,7 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	q.err = errors.New("the database is down")
-	if got := scrape(t, exposition, "webhook_queue"); len(got) > 0 || took() == "" {
-		t.Errorf("without the database: %q, and %q", got, took())
+	if diff := cmp.Diff([]string{`webhook_queue_readable{part="queue"} 0`}, scrape(t, exposition, "webhook_queue")); diff != "" || took() == "" {
+		t.Errorf("without the database: -want +got:\n%s, and %q", diff, took())
 	}
 }
