@@ -130,6 +130,14 @@ func (e *exchange) close() (stray bool) {
 	return stray
 }
 
+// signal returns a channel that wake closes. Hold mu for both.
+func signal(waiting *chan struct{}) <-chan struct{} {
+	if *waiting == nil {
+		*waiting = make(chan struct{})
+	}
+	return *waiting
+}
+
 func wake(waiting *chan struct{}) {
 	if *waiting != nil {
 		close(*waiting)
@@ -145,10 +153,7 @@ func (e *exchange) awaitRead(ctx context.Context) bool {
 		e.mu.Unlock()
 		return true
 	}
-	if e.waiting == nil {
-		e.waiting = make(chan struct{})
-	}
-	waiting := e.waiting
+	waiting := signal(&e.waiting)
 	e.mu.Unlock()
 	select {
 	case <-waiting:
@@ -166,10 +171,7 @@ func (e *exchange) awaitEnd() {
 		e.mu.Unlock()
 		return
 	}
-	if e.ending == nil {
-		e.ending = make(chan struct{})
-	}
-	ending := e.ending
+	ending := signal(&e.ending)
 	e.mu.Unlock()
 	select {
 	case <-ending:
