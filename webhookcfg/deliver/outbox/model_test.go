@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-var histories = flag.Int("histories", 5, "how many random histories TestModel runs")
+var histories = flag.Int("histories", 3, "how many random histories TestModel runs")
 
 // TestModel runs random histories of several processes, with notifications that are committed
 // late, sent again or erased, and databases that fail or hang. It compares what arrives with what

@@ -85,7 +85,7 @@ func TestEntityFails(t *testing.T) {
 							w.db.enqueue("a", fmt.Sprint("bad", i), fmt.Sprint("bad", i, "-", n))
 						}
 					}
-					good := sized(500, 2000)
+					good := sized(200, 2000)
 					p := w.run(Options{}, deliver.Options{})
 					defer p.stop()
 					w.enqueueAll("a", good)
@@ -129,7 +129,7 @@ func TestEntityFails(t *testing.T) {
 func TestEverythingFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := sized(300, 2000)
+		n := sized(100, 2000)
 		w := newWorld(t)
 		w.set("a", "", w.host(1, &peer{takes: time.Millisecond}))
 		f := &faulty{world: w, isBad: func(string) bool { return true }}

@@ -110,7 +110,7 @@ func TestChangedWhileDatabaseHangs(t *testing.T) {
 // what waits at once.
 func TestSetAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{sized(200, 1000), sized(1000, 5000)} {
+	for _, n := range []int{sized(100, 1000), sized(600, 5000)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const sets = 30
