@@ -189,7 +189,7 @@ func (l *localAddrs) read(ctx context.Context, source func(context.Context) ([]n
 func interfaceAddrs(context.Context) ([]netip.Addr, error) {
 	prefixes, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: on Linux, a sandbox must allow sockets of AF_NETLINK, or set Policy.LocalAddrs", err)
 	}
 	addrs := make([]netip.Addr, 0, len(prefixes))
 	for _, p := range prefixes {
