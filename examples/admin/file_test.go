@@ -259,14 +259,26 @@ func TestOpenStoreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for _, args := range [][]string{
-		{"check", f.at("webhooks")},
-		{"backup", f.at("webhooks"), f.at("copy")},
-		{"salvage", f.at("webhooks"), f.at("copy")},
+	const stop, orCopy = "stop the service first\n", "stop the service first, or work with a copy by admin backup"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{orCopy, []string{"clients", f.at("webhooks")}},
+		{orCopy, []string{"show", f.at("webhooks"), "a", "e1"}},
+		{orCopy, []string{"audit", f.at("webhooks")}},
+		{orCopy, []string{"check", f.at("webhooks")}},
+		{orCopy, []string{"verify", f.at("webhooks"), f.at("copy")}},
+		{stop, []string{"set", f.at("webhooks"), "a", "e1"}},
+		{stop, []string{"unset", f.at("webhooks"), "a", "e1"}},
+		{stop, []string{"erase", f.at("webhooks"), "a"}},
+		{stop, []string{"copy", "-migrate", f.at("webhooks"), f.at("copy")}},
+		{stop, []string{"backup", f.at("webhooks"), f.at("copy")}},
+		{stop, []string{"salvage", f.at("webhooks"), f.at("copy")}},
 	} {
-		f.run(t.Context(), failure, "", "work with a copy by admin backup", args...)
-		if args[0] == "backup" {
-			f.run(t.Context(), failure, "", "no program listens", args...)
+		f.run(t.Context(), failure, "", c.want, c.args...)
+		if c.args[0] == "backup" {
+			f.run(t.Context(), failure, "", "no program listens", c.args...)
 		}
 	}
 	f.run(t.Context(), failure, "", "ask its path /healthz", "health", f.at("webhooks"))

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -147,7 +148,10 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case err == nil:
 		return code
 	case errors.Is(err, store.ErrLocked):
-		err = fmt.Errorf("%w; stop the service first, or work with a copy by admin backup, if the service listens for that as examples/server does", err)
+		err = fmt.Errorf("%w; stop the service first", err)
+		if c.onlyReads() {
+			err = fmt.Errorf("%w, or work with a copy by admin backup, if the service listens for that as examples/server does", err)
+		}
 	case errors.Is(err, store.ErrDamaged) || isDamaged(err):
 		code = found
 	}
@@ -181,6 +185,12 @@ var remedies = strings.NewReplacer(
 	"another Options.Prefix", "another -prefix",
 	"see Options.AllowPlain", "give -allow-plain",
 )
+
+// onlyReads reports whether the command does as well with a copy of the store. A change of a copy would
+// have no effect on the service, and a copy or a rescue of one lacks what clients set meanwhile.
+func (c command) onlyReads() bool {
+	return slices.Contains([]string{"clients", "list", "show", "verify", "audit", "queue", "check"}, c.name)
+}
 
 // takes reports whether the command accepts n arguments. Arguments in brackets are optional.
 func (c command) takes(n int) bool {
