@@ -102,7 +102,7 @@ func (s *session) namePlain(ctx context.Context, client string, stores ...*opene
 		}
 	}
 	if n > 0 {
-		fmt.Fprintf(s.stderr, "admin: %d URLs aren't encrypted, so they were stored without the keys, perhaps by somebody who has none: have the clients set those of entities again through the API, or use admin set. A default set again drops what single entities have, so rather copy the store to a new one with -allow-plain. If the service encrypts only from now on, give that flag, too.\n", n)
+		fmt.Fprintf(s.stderr, "admin: %d URLs aren't encrypted, so they were stored without the keys, perhaps by somebody who has none: have the clients set those of entities again through the API, or use admin set. A default set again drops what single entities have, so rather stop the service and copy the store to a new one with -allow-plain. If the service encrypts only from now on, give that flag, too.\n", n)
 	}
 	return n, nil
 }

@@ -32,9 +32,14 @@
 // # Seal a store that is in use
 //
 // Set [Options.AllowPlain]. URLs that aren't encrypted yet can then be read, and they're
-// encrypted when the client sets them next. To encrypt them all at once, copy the store with
-// [example.com/go-webhookcfg/store/admin.Copy] into a sealed one, and use that without AllowPlain.
-// The tool in examples/admin reads such URLs only with -allow-plain.
+// encrypted when the client sets them next. Before you start the first process with the wrapper, stop
+// all processes without it. One of these takes an envelope for a URL that no policy allows, and
+// sets aside the notifications that it has for it.
+//
+// To encrypt all URLs at once, stop your service, copy the store with
+// [example.com/go-webhookcfg/store/admin.Copy] into a sealed one, and start your service with that, without
+// AllowPlain. A change that a client makes to the old store after the copy is lost. The tool in
+// examples/admin reads such URLs only with -allow-plain.
 //
 // # Rotate keys
 //
@@ -42,7 +47,7 @@
 // so that each can open what another seals. Then put the new key in front. Every set uses the
 // new one from then on, and the old one still opens what it sealed. To get rid of the old key,
 // copy the store into another one that is sealed with the new key alone, as the example of a
-// rotation does. Nothing here rewrites URLs in place, because that could undo a change that a
+// rotation does. Stop your service for it, or what clients change meanwhile is lost. Nothing here rewrites URLs in place, because that could undo a change that a
 // client has just made: a [webhookcfg.Store] has no way to replace a URL only if it's still the
 // same.
 package sealed
