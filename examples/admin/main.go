@@ -119,7 +119,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users can change or read")
 	filled.Var(flags, &s.prefix, "prefix", "the `prefix` of tables or keys, if it isn't the default")
 	filled.Var(flags, &s.keyFile, "sealed-keys", "the `FILE` with the keys, if the service encrypts URLs (see README.md)")
-	flags.BoolVar(&s.allowPlain, "allow-plain", false, "with -sealed-keys, also accept URLs of the first STORE that aren't encrypted: for the first time that you encrypt")
+	flags.BoolVar(&s.allowPlain, "allow-plain", false, "with -sealed-keys, also accept URLs of the first STORE that aren't encrypted: for the first time that you encrypt; set then also takes a first key that encrypts no URL yet")
 	if c.flags != nil {
 		c.flags(s, flags)
 	}

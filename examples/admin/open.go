@@ -56,8 +56,10 @@ func (o openOptions) file() *store.FileOptions {
 // opened is a store of any kind, open.
 type opened struct {
 	patient
-	// sealed is the store without the keys, if all of its URLs have to be encrypted.
-	sealed operable
+	// sealed is the store without the keys, if there are some. Unless allowsPlain is set, all of its
+	// URLs have to be encrypted.
+	sealed      operable
+	allowsPlain bool
 	// name says where the store is, without a password.
 	name   string
 	health func(context.Context) error

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/examples/internal/textfile"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/sealed"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -58,9 +58,7 @@ func (st *opened) unseal(keys sealed.Keys, allowPlain bool) error {
 	if err != nil {
 		return err
 	}
-	if !allowPlain {
-		st.sealed = st.patient
-	}
+	st.sealed, st.allowsPlain = st.patient, allowPlain
 	st.operable = wrapped.(operable) // as the store itself is
 	return nil
 }
@@ -72,7 +70,7 @@ const maxPlain = 100
 // many there are. With a client, it only looks at that one's.
 func (s *session) namePlain(ctx context.Context, client string, stores ...*opened) (n int, err error) {
 	for _, st := range stores {
-		if st.sealed == nil {
+		if st.sealed == nil || st.allowsPlain {
 			continue
 		}
 		clients := admin.Clients(ctx, st.sealed)
@@ -107,16 +105,76 @@ func (s *session) namePlain(ctx context.Context, client string, stores ...*opene
 	return n, nil
 }
 
-// checkSet refuses to set a readable URL in a store with encrypted ones.
+// checkSet refuses to set a readable URL in a store with encrypted ones, and one that the service
+// couldn't decrypt.
 func (s *session) checkSet(ctx context.Context, st *opened) error {
 	if s.keys != nil {
-		return nil
+		return s.checkFirstKey(ctx, st)
 	}
 	_, encrypted, err := st.urls(ctx, s.args[1])
 	if err == nil && encrypted {
 		err = errSealed
 	}
 	return err
+}
+
+// checkFirstKey refuses keys whose first one encrypts none of the URLs, because a service perhaps doesn't
+// have it, or not with this secret. It looks where urls does.
+func (s *session) checkFirstKey(ctx context.Context, st *opened) error {
+	client := s.args[1]
+	keys, err := s.keys.Keys(ctx, client)
+	if err != nil {
+		return err
+	}
+	first := keys[0]
+	shared, err := sealed.SharedKeys(first)
+	if err != nil {
+		return err
+	}
+	opening, err := sealed.New(st.sealed, shared, nil)
+	if err != nil {
+		return err
+	}
+	names, err := firstClients(ctx, st.sealed, client)
+	if err != nil {
+		return err
+	}
+	var readable, encrypted, otherSecret bool
+	for _, name := range names {
+		hooks, err := st.sealed.List(ctx, name, "", 10)
+		if err != nil {
+			return err
+		}
+		for _, o := range append(hooks.Overrides, webhookcfg.Override{Entity: "?"}) { // "?" has the base
+			hook, err := st.sealed.Resolve(ctx, name, o.Entity)
+			if err != nil {
+				return err
+			}
+			switch {
+			case hook.URL.IsZero():
+			case !sealed.IsEnvelope(hook.URL):
+				readable = true
+			default:
+				encrypted = true
+				_, err := opening.Resolve(ctx, name, o.Entity)
+				switch {
+				case errors.Is(err, sealed.ErrEnvelope):
+					otherSecret = true
+				case !errors.Is(err, sealed.ErrKey):
+					return err // which is nil if the key opens it
+				}
+			}
+		}
+	}
+	switch {
+	case otherSecret:
+		return fmt.Errorf("key %q opens none of the URLs that have its ID, so the service would have another secret for it: give the service's keys", first.ID())
+	case st.allowsPlain || !readable && !encrypted:
+		return nil
+	case encrypted:
+		return fmt.Errorf("no URL is encrypted with key %q, so the service may not have it: put the key that the service encrypts with on the first line, or, if the service has this one, give -allow-plain", first.ID())
+	}
+	return errors.New("none of the store's URLs is encrypted, so the service may have no keys: leave out -sealed-keys or, if the service encrypts from now on, give -allow-plain")
 }
 
 // checkReplace refuses to replace encrypted URLs by readable ones.
@@ -142,14 +200,11 @@ func (st *opened) urls(ctx context.Context, client string) (readable, encrypted 
 		encrypted = encrypted || sealed.IsEnvelope(url)
 		readable = readable || !sealed.IsEnvelope(url) && !url.IsZero()
 	}
-	page, err := st.ListClients(ctx, "", 100)
+	names, err := firstClients(ctx, st, client)
 	if err != nil {
 		return false, false, err
 	}
-	for _, name := range slices.Concat(page.Clients, []string{client}) {
-		if name == "" {
-			continue
-		}
+	for _, name := range names {
 		hooks, err := st.List(ctx, name, "", 10)
 		if err != nil {
 			return false, false, err
@@ -160,4 +215,13 @@ func (st *opened) urls(ctx context.Context, client string) (readable, encrypted 
 		}
 	}
 	return readable, encrypted, nil
+}
+
+// firstClients returns the names of the given client, if there is one, and of the first hundred.
+func firstClients(ctx context.Context, st operable, client string) (names []string, err error) {
+	if client != "" {
+		names = append(names, client)
+	}
+	page, err := st.ListClients(ctx, "", 100)
+	return append(names, page.Clients...), err
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"example.com/go-webhookcfg/store"
 )
 
 // keyLine is a line of a file of keys.
@@ -54,9 +56,12 @@ func TestSealedWithKeys(t *testing.T) {
 			f.run(t.Context(), success, "", "", "audit", "-sealed-keys", old, at)
 			f.run(t.Context(), found, "a, default: https://example.com", "", "audit", "-ports", "8443", "-sealed-keys", old, at, "a")
 			f.run(t.Context(), success, "different: 0", "", "verify", "-allow-plain", "-sealed-keys", old, f.at("webhooks"), at)
-			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("new", "old"), at, "a", "e1")
+			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("old", "new"), at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: override https://hooks.example.net since", "", "show", "-sealed-keys", old, at, "a", "e1")
+			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-allow-plain", "-sealed-keys", f.keys("new", "old"), at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: override encrypted since", "", "show", at, "a", "e1")
 			f.run(t.Context(), success, "entity e1: override https://hooks.example.net since", "", "show", "-sealed-keys", f.keys("new"), at, "a", "e1")
+			f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", f.keys("new", "old"), at, "a", "e2")
 			f.run(t.Context(), failure, "", "no such key", "show", "-sealed-keys", old, at, "a", "e1")
 			f.run(t.Context(), failure, "", "no such key", "audit", "-sealed-keys", old, at)
 		})
@@ -94,6 +99,44 @@ func TestSealedWithoutKeys(t *testing.T) {
 			f.runTyping(t.Context(), f.path("moved-"+name), success, "4 webhooks, 2 changes", "", "copy", "-replace", at, f.at("moved-"+name))
 		})
 	}
+}
+
+// TestSetWithOtherKeys: set refuses keys with which it would store a URL that the service can't
+// decrypt, and changes nothing.
+func TestSetWithOtherKeys(t *testing.T) {
+	f := newFixture(t)
+	other := f.path("other.keys")
+	if err := os.WriteFile(other, []byte("old "+strings.TrimPrefix(keyLine("new"), "new ")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := f.sealed()["file"]
+	for _, c := range []struct{ at, keys, want string }{
+		{at, other, `key "old" opens none of the URLs that have its ID`},
+		{at, f.keys("new", "old"), `no URL is encrypted with key "new"`},
+		{f.at("webhooks"), f.keys("old"), "none of the store's URLs is encrypted"},
+	} {
+		place := strings.TrimPrefix(c.at, "file:")
+		before, err := os.ReadFile(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, client := range []string{"a", "fresh"} {
+			f.runTyping(t.Context(), newURL, failure, "", c.want, "set", "-no-probe", "-sealed-keys", c.keys, c.at, client, "e1")
+		}
+		if after, err := os.ReadFile(place); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s: changed, %v", c.want, err)
+		}
+	}
+	f.runTyping(t.Context(), newURL, failure, "", "opens none", "set", "-no-probe", "-allow-plain", "-sealed-keys", other, at, "a", "e1")
+	f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-allow-plain", "-sealed-keys", f.keys("old"), f.at("webhooks"), "a", "e1")
+	empty, err := store.OpenFile(f.path("empty"), nil)
+	if err == nil {
+		err = empty.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.runTyping(t.Context(), newURL, success, "", "", "set", "-no-probe", "-sealed-keys", other, f.at("empty"), "a", "e1")
 }
 
 // TestRotateKeys: a copy encrypts everything with the first key.
