@@ -26,9 +26,10 @@ import (
 //
 // If a proxy is misconfigured, all clients behind it share a source, and a few wrong guesses
 // lock them all out. So WithSource logs a warning once if a trusted proxy doesn't send the
-// field, or if requests have it although you trust no proxy. If logger is nil, nothing is
-// logged. WithSource returns an error for a network that is invalid, IPv4-mapped or has bits
-// set beyond its length: that would trust no proxy, or not the ones you meant.
+// field, or if requests have it although you trust no proxy, or although they come through a
+// private or loopback address that you don't trust. If logger is nil, nothing is logged. WithSource
+// returns an error for a network that is invalid, IPv4-mapped or has bits set beyond its length: that
+// would trust no proxy, or not the ones you meant.
 //
 // Put the middleware outermost. It copies the request, so a handler around it doesn't see the
 // Pattern that a mux inside sets. A connection without an IP address, such as a Unix
@@ -46,8 +47,8 @@ func WithSource(logger *slog.Logger, trustedProxies ...netip.Prefix) (func(next 
 	var once sync.Once
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			source := trusted.source(r)
-			if warning := trusted.warning(r, source); warning != "" {
+			source, isIgnored := trusted.source(r)
+			if warning := trusted.warning(r, source, isIgnored); warning != "" {
 				once.Do(func() { logger.WarnContext(r.Context(), warning, "proxy", source) })
 			}
 			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
@@ -62,11 +63,13 @@ func (p proxies) contain(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-func (p proxies) source(r *http.Request) netip.Addr {
-	source, _ := parseHop(r.RemoteAddr)
+// source returns the source of a request, and whether X-Forwarded-For has more, which is ignored because
+// the source isn't a trusted proxy.
+func (p proxies) source(r *http.Request) (source netip.Addr, isIgnored bool) {
+	source, _ = parseHop(r.RemoteAddr)
 	for hop := range hopsFromEnd(r.Header.Values("X-Forwarded-For")) {
 		if !p.contain(source) {
-			break
+			return source, true
 		}
 		next, ok := parseHop(strings.Trim(hop, " \t"))
 		if !ok {
@@ -74,17 +77,21 @@ func (p proxies) source(r *http.Request) netip.Addr {
 		}
 		source = next
 	}
-	return source
+	return source, false
 }
 
 // warning returns what's wrong with the proxies, if a request from the given source shows it.
 // A proxy's own health checks change nothing and have no credentials, so they don't show that
-// the field is missing.
-func (p proxies) warning(r *http.Request, source netip.Addr) string {
+// the field is missing. Anybody on the internet can send the field, so only an address inside shows that
+// the named networks aren't those of the proxies.
+func (p proxies) warning(r *http.Request, source netip.Addr, isIgnored bool) string {
 	signsIn := r.Method == http.MethodPost || r.Header.Get("Authorization") != ""
-	switch hops := len(r.Header["X-Forwarded-For"]) > 0; {
-	case hops && len(p) == 0:
+	hops := len(r.Header["X-Forwarded-For"]) > 0
+	switch isInside := source.IsPrivate() || source.IsLoopback(); {
+	case isIgnored && len(p) == 0:
 		return "auth: X-Forwarded-For is ignored: if the peer is a proxy, let it set the field, and then name it, or all clients behind it share one source"
+	case isIgnored && isInside:
+		return "auth: X-Forwarded-For is ignored, because it comes from an address that isn't a trusted proxy: if it's a proxy, let it set the field, and then name its network, or all clients behind it share one source"
 	case !hops && signsIn && p.contain(source):
 		return "auth: a trusted proxy sends no X-Forwarded-For: all clients behind it share one source"
 	}

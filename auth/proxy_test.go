@@ -106,6 +106,7 @@ func TestWithSourceRefuses(t *testing.T) {
 func TestWithSourceWarns(t *testing.T) {
 	const missing, ignored = "sends no X-Forwarded-For", "X-Forwarded-For is ignored"
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	others := []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")}
 	for _, tt := range []struct {
 		trusted                         []netip.Prefix
 		peer, method, credentials, hops string
@@ -120,6 +121,11 @@ func TestWithSourceWarns(t *testing.T) {
 		{proxies, "10.0.0.1:80", "HEAD", "", "", ""},
 		{proxies, "192.0.2.1:80", "GET", "Basic x", "", ""},
 		{proxies, "192.0.2.1:80", "POST", "", "198.51.100.1", ""},
+		{others, "10.0.0.1:80", "POST", "", "198.51.100.1", ignored},
+		{others, "172.16.0.1:80", "POST", "", "198.51.100.1, 10.0.0.1", ignored},
+		{others, "172.16.0.1:80", "POST", "", "10.0.0.1", ""},
+		{others, "172.16.0.1:80", "POST", "", "198.51.100.1, 192.0.2.1", ""},
+		{others, "10.0.0.1:80", "POST", "Basic x", "", ""},
 		{nil, "10.0.0.1:80", "GET", "", "192.0.2.1", ignored},
 		{nil, "10.0.0.1:80", "POST", "Basic x", "", ""},
 	} {
