@@ -184,6 +184,11 @@ func DerivedKeys(masters ...[]byte) (Keys, error) {
 //
 // There's no key before there is a URL. With a [Challenge], tell the client the key of the URL
 // that it's about to set.
+//
+// Choose between the two before your first client. A change from one to the other replaces the
+// keys of all clients at once, and their receivers refuse every message until they have the new
+// ones. To change later, implement [Keys] with both: return the new key in front of the old one
+// until every client has changed.
 func DerivedOriginKeys(masters ...[]byte) (Keys, error) {
 	return newDerivedKeys(masters, func(to Recipient) string {
 		if origin := to.Webhook.URL.Origin(); origin != "" {
