@@ -37,6 +37,9 @@ type database struct {
 func openDatabase(name string, isCreated bool, logger *slog.Logger) (d *database, err error) {
 	d = new(database)
 	if path, ok := strings.CutPrefix(name, "sqlite:"); ok && path != "" {
+		if _, err := os.Stat(path); isCreated && errors.Is(err, fs.ErrNotExist) {
+			logger.Warn("creates the database file: if there was one before, stop the service, and put it back or mount its directory", "file", path)
+		}
 		d.dialect = sqlstore.SQLite()
 		d.DB, d.file, err = openSQLite(path, isCreated)
 	} else if strings.HasPrefix(name, "postgres://") {
@@ -58,20 +61,21 @@ func openDatabase(name string, isCreated bool, logger *slog.Logger) (d *database
 }
 
 // migrate creates or updates the tables of the webhooks, the queue, the modules and the
-// clients' secrets.
+// clients' secrets. Those of the queue are the last ones. Once they're there, a table of modules or
+// secrets that isn't was lost, and an empty one would only hide that: every client would get a 401, or a
+// 404 for each of its modules.
 func (d *database) migrate(ctx context.Context) error {
 	if err := d.webhooks.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := d.queue.Migrate(ctx); err != nil {
-		return err
-	}
-	for _, statement := range []string{createModules, createSecrets, indexRetired} {
-		if _, err := d.ExecContext(ctx, statement); err != nil {
-			return err
+	if _, err := d.queue.Check(ctx); errors.Is(err, outbox.ErrNoTables) {
+		for _, statement := range []string{createModules, createSecrets, indexRetired} {
+			if _, err := d.ExecContext(ctx, statement); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return d.queue.Migrate(ctx)
 }
 
 // ready returns an error that says what to do if the database can't be used. It logs anything
@@ -91,13 +95,19 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err = d.revision(ctx); err == nil {
-		err = d.Healthy(ctx)
+	if _, err := d.revision(ctx); err != nil {
+		return lost(err, createSecrets)
 	}
-	if err != nil {
-		err = fmt.Errorf("%w: if the table is missing, restore it, or run the command migrate, which creates it empty", err)
+	if err := d.Healthy(ctx); err != nil {
+		return lost(err, createModules)
 	}
-	return err
+	return nil
+}
+
+// lost returns the error of a table's query, with what to do if the table isn't there.
+func lost(err error, create string) error {
+	return fmt.Errorf("%w: if the table is missing, restore it from a backup, with its key; only if you can do without what was in it, run %s",
+		err, strings.Join(strings.Fields(create), " "))
 }
 
 // Healthy returns nil if the table of modules can be read, and the file of SQLite is where it was. The

@@ -10,17 +10,21 @@ import (
 )
 
 // TestSQLiteFileIsPrivate: the URLs in the database are credentials, so other users can't read
-// its files.
+// its files. The log says that there was none, as if its directory isn't mounted.
 func TestSQLiteFileIsPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the access list of the directory decides")
 	}
 	dir := t.TempDir()
-	d, err := openDatabase("sqlite:"+filepath.Join(dir, "service.db"), true, newLogger(t.Output()))
+	var log strings.Builder
+	d, err := openDatabase("sqlite:"+filepath.Join(dir, "service.db"), true, newLogger(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), filepath.Join(dir, "service.db")) {
+		t.Errorf("a file is created, and the log says %q", log.String())
+	}
 	if err := d.migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
