@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
@@ -240,6 +241,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		"{vacated}", "CASE WHEN length("+g.url+") > 0 THEN 0 ELSE {now} END")
 	compile := func(template string) statement { return g.Compile(expressions.Replace(template), prefix) }
 	tables := g.tables(prefix)
+	isDelivery := func(table string) bool { return table == prefix+"delivery" }
 	q := queries{
 		prefix:         prefix,
 		tables:         tables,
@@ -251,7 +253,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		resolve:        compile(resolve),
 		list:           compile(list),
 		check:          compile(g.check + g.Present(tables)),
-		fit:            compile(g.check),
+		fit:            compile(g.check + g.Present(slices.DeleteFunc(slices.Clone(tables), isDelivery))),
 		version:        compile(version),
 		dirty:          compile(dirty),
 		lowest:         compile(lowest),

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -199,17 +200,18 @@ func (s *Store) incomplete(f foundSchema, needed int) error {
 }
 
 func (s *Store) lostTables(missing []string) error {
-	contents, after := "what was in it", ""
+	contents, after := "", ""
 	for _, name := range missing {
 		switch strings.TrimPrefix(name, s.queries.prefix) {
 		case "client":
 			contents = "all webhooks of all clients"
 		case "override":
+			contents = cmp.Or(contents, "what clients have set for single entities, and those that they turned off can get the default again")
 			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again"
 		}
 	}
 	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
-		errLost, strings.Join(missing, ", "), contents, s.queries.tables[0], after)
+		errLost, strings.Join(missing, ", "), cmp.Or(contents, "what was in it"), s.queries.tables[0], after)
 }
 
 func (s *Store) oldSchema(found int) error {

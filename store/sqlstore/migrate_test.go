@@ -20,6 +20,7 @@ type schema struct {
 	err     error // of the check, if its table exists
 	locked  int   // if not 0, the version that another process leaves behind
 	lost    string
+	denied  string // the table that the user has no privilege for
 }
 
 const (
@@ -56,6 +57,8 @@ func (s *schema) on(call string, args []driver.NamedValue) (resultRows, error) {
 	case !strings.HasPrefix(call, "SELECT version"):
 	case s.version == noTable, s.lost != "" && strings.Contains(call, s.lost):
 		return nil, errNoTable
+	case s.denied != "" && strings.Contains(call, s.denied):
+		return nil, errors.New("permission denied (42501, 1142)")
 	case s.version == noRow:
 	case strings.HasPrefix(call, "SELECT version,"):
 		return resultRows{{int64(s.version), !s.unfit, s.standby}}, s.err
@@ -162,7 +165,7 @@ func TestOldSchema(t *testing.T) {
 // say how to go on. Migrate doesn't create it again.
 func TestLostTable(t *testing.T) {
 	for _, dialect := range dialects() {
-		for lost, tells := range map[string]string{"wh_client": "without all webhooks of all clients, ", "wh_override": "; if a trigger limited", "wh_delivery": "without what was in it, "} {
+		for lost, tells := range map[string]string{"wh_client": "without all webhooks of all clients, ", "wh_override": "turned off can get the default again, ", "wh_delivery": "without what was in it, "} {
 			s, f := openSchema(t, dialect, &schema{version: current, lost: lost})
 			all := calls(s)
 			all["migrate"], all["healthy"] = s.Migrate, s.Healthy
@@ -172,12 +175,32 @@ func TestLostTable(t *testing.T) {
 			}
 			for name, call := range all {
 				err := call(t.Context())
+				if lost == "wh_override" && (err == nil || !strings.Contains(err.Error(), "; if a trigger limited")) {
+					t.Errorf("%s: %s without %s: %v", dialect, name, lost, err)
+				}
 				if err == nil || !strings.Contains(err.Error(), "lost: "+lost+": restore it") || !strings.Contains(err.Error(), "UPDATE wh_schema SET version = 0") || !strings.Contains(err.Error(), tells) {
 					t.Errorf("%s: %s without %s: %v", dialect, name, lost, err)
 				}
 			}
 			if f.count("CREATE")+f.count("INSERT")+f.count("UPDATE") > 0 {
 				t.Errorf("%s: %s", dialect, f.shape())
+			}
+		}
+	}
+}
+
+// TestDeniedTable: a user without privileges for one of the tables can't use them, except without those
+// for deliveries. Nobody needs to wait for a request to learn that.
+func TestDeniedTable(t *testing.T) {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
+		for denied, want := range map[string]string{"wh_client": "permission denied", "wh_override": "permission denied", "wh_delivery": ""} {
+			s, _ := openSchema(t, dialect, &schema{version: current, denied: denied})
+			for name, err := range map[string]error{
+				"healthy": s.Healthy(t.Context()), "migrate": s.Migrate(t.Context()), "resolve": second(s.Resolve(t.Context(), "acme", "e1")),
+			} {
+				if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %s without privileges for %s: %v", dialect, name, denied, err)
+				}
 			}
 		}
 	}
