@@ -53,6 +53,7 @@ func (e Engine) deliveries(t *testing.T) {
 	t.Run("saved during a sweep", func(t *testing.T) { e.savedDuringSweep(t, admin, open(), name) })
 	if e.Denied != nil {
 		t.Run("denied", func(t *testing.T) { e.deniedDeliveries(t, admin, name) })
+		t.Run("denied overrides", func(t *testing.T) { e.deniedOverrides(t, admin, name) })
 	}
 }
 
@@ -109,6 +110,21 @@ func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
 	}
 	if removed, err := st.Sweep(t.Context(), 10); err == nil || removed < 2 {
 		t.Errorf("%d overrides were swept without privileges for deliveries: %v", removed, err)
+	}
+	if err := st.Healthy(t.Context()); err != nil {
+		t.Errorf("healthy without privileges for deliveries: %v", err)
+	}
+}
+
+// deniedOverrides checks that a user without privileges for the table of overrides isn't told that
+// the store works.
+func (e Engine) deniedOverrides(t *testing.T, admin *sql.DB, name string) {
+	dsn := e.Denied(t, admin, e.Shared(t).DSN(), []string{name + "schema", name + "client", name + "delivery"})
+	st := e.store(t, e.Open(t, dsn), name)
+	for call, err := range map[string]error{"migrate": st.Migrate(t.Context()), "healthy": st.Healthy(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), e.NoPrivilege) {
+			t.Errorf("%s without privileges for overrides: %v", call, err)
+		}
 	}
 }
 
