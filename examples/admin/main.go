@@ -230,7 +230,19 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, a
 	return do(st)
 }
 
-// useFirst calls do with the store of the first argument.
+// useFirst calls do with the store of the first argument. Only set can be the first to put something
+// there.
 func (s *session) useFirst(ctx context.Context, do func(*opened) error) error {
-	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), s.allowPlain, do)
+	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), s.allowPlain, func(st *opened) error {
+		if st.hasNothing != nil && s.command != "set" {
+			nothing, err := within(ctx, st.hasNothing)
+			if err != nil {
+				return fmt.Errorf("%s can't be used: %w", st.name, err)
+			}
+			if nothing {
+				return fmt.Errorf("%s has nothing: check the address and -prefix", st.name)
+			}
+		}
+		return do(st)
+	})
 }

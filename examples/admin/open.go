@@ -68,6 +68,9 @@ type opened struct {
 	// integrity reads all of a database, and returns what's damaged. It's nil if this kind of store
 	// can't say that.
 	integrity func(context.Context) ([]string, error)
+	// hasNothing reports whether there's nothing with this prefix, as if it's wrong. It's nil if the store
+	// can't be opened then.
+	hasNothing func(context.Context) (bool, error)
 	// deliveries has the records of deliveries, and outbox returns the queue with this prefix.
 	// Only databases have them.
 	deliveries deliver.HealthStore
@@ -284,17 +287,22 @@ func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
 		}
 		cfg.Endpoints = append(cfg.Endpoints, endpoint.Scheme+"://"+endpoint.Host)
 	}
-	name := strings.Join(cfg.Endpoints, ",")
+	prefix := cmp.Or(a.prefix, "webhookcfg/")
+	name := strings.Join(cfg.Endpoints, ",") + " with the prefix " + prefix
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	st, err := etcdstore.New(client, &etcdstore.Options{Prefix: a.prefix, Logger: o.logger})
+	st, err := etcdstore.New(client, &etcdstore.Options{Prefix: prefix, Logger: o.logger})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return &opened{
 		patient: patient{st}, name: name, health: st.Healthy,
+		hasNothing: func(ctx context.Context) (bool, error) {
+			found, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
+			return err == nil && len(found.Kvs) == 0, err
+		},
 		close: func() error { return errors.Join(st.Close(), client.Close()) },
 	}, nil
 }
