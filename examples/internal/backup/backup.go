@@ -3,9 +3,10 @@
 //
 // The program listens on a Unix socket next to the store, which only the program's user can
 // connect to. The request is an HTTP POST whose body is the path of the new file, so without
-// examples/admin you can use curl:
+// examples/admin you can use curl. No file is replaced, so give each backup its own name, and without
+// --fail-with-body curl ends with 0 even if there's no backup:
 //
-//	curl --unix-socket /var/lib/hooks/webhooks.jsonl.sock --data /var/backups/webhooks.jsonl http://backup/
+//	curl --fail-with-body --unix-socket /var/lib/hooks/webhooks.jsonl.sock --data "/var/backups/webhooks-$(date +%F).jsonl" http://backup/
 package backup
 
 import (
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -80,6 +82,9 @@ func Listen(path string, write func(ctx context.Context, path string) error, log
 // listen creates the socket in a directory of its own, and moves it to path once nobody else
 // can connect.
 func listen(path string) (net.Listener, error) {
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most { // nobody could connect
+		return nil, fmt.Errorf("%s has %d bytes, and a socket's path can have %d here: give the store a shorter path", path, len(path), most)
+	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket == 0 {
 		return nil, fmt.Errorf("%s is there already, and isn't a socket", path)
 	}

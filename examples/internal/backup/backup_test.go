@@ -75,6 +75,18 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestLongPath: if nobody could connect to the socket, Listen says so.
+func TestLongPath(t *testing.T) {
+	socket := filepath.Join(directory(t), strings.Repeat("s", 108))
+	s, err := backup.Listen(socket, nil, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "give the store a shorter path") {
+		t.Errorf("got %v", err)
+	}
+	if err == nil {
+		_ = s.Close()
+	}
+}
+
 // TestBadRequests: a request without an absolute path writes nothing.
 func TestBadRequests(t *testing.T) {
 	socket := filepath.Join(directory(t), "store.sock")
