@@ -39,8 +39,11 @@ func (s *session) queue(ctx context.Context, st *opened) (box *outbox.Outbox, wa
 	if err == nil {
 		warnings, err = box.Check(ctx)
 	}
-	if s.queuePrefix == "" && errors.Is(err, outbox.ErrNoTables) {
-		return nil, nil, nil
+	if errors.Is(err, outbox.ErrNoTables) {
+		if s.queuePrefix == "" {
+			return nil, nil, nil
+		}
+		err = fmt.Errorf("%w, or check -queue", err)
 	}
 	return box, warnings, err
 }

@@ -34,9 +34,9 @@ func TestQueue(t *testing.T) {
 		}
 		command := func(name string, args ...string) []string { return append(append([]string{name}, flags...), args...) }
 		if prefix != "" {
-			f.run(t.Context(), failure, "", "the tables are missing", command("show", at, "a", "e1")...)
-			f.runTyping(t.Context(), "a\n", failure, "", "the tables are missing", command("erase", at, "a")...)
-			f.run(t.Context(), failure, "", "the tables are missing", command("queue", at)...)
+			f.run(t.Context(), failure, "", "there's none with the prefix queue_: let the service migrate, or check -queue", command("show", at, "a", "e1")...)
+			f.runTyping(t.Context(), "a\n", failure, "", "or check -queue", command("erase", at, "a")...)
+			f.run(t.Context(), failure, "", "or check -queue", command("queue", at)...)
 		}
 		f.run(t.Context(), success, "There is no queue with the prefix wh_", "", "check", at)
 		f.run(t.Context(), failure, "", "webhooks.db: no queue with the prefix wh_; if its tables have another, run queue again with -queue", "queue", at)

@@ -681,7 +681,7 @@ func TestNotReady(t *testing.T) {
 	}
 	for store, want := range map[string]string{
 		"sqlite:" + missing:                     "if the path is right, run the command migrate first, as the user of the service, or start the service with -migrate",
-		"sqlite:" + empty:                       "the tables are missing: call Migrate: wait if a backup is being restored, otherwise run the command migrate first",
+		"sqlite:" + empty:                       "the tables are missing: there's none with the prefix wh_: call Migrate: wait if a backup is being restored, otherwise run the command migrate first",
 		"postgres://app:s3cret@127.0.0.1:1/app": "connection refused",
 	} {
 		for _, command := range [][]string{nil, {"add"}, {"secrets"}, {"retire"}, {"given-up"}, {"replay"}} {

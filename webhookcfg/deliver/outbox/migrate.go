@@ -186,7 +186,7 @@ func (t *tables) explain(ctx context.Context, cause error) error {
 	case err != nil || len(missing) == 0:
 		return fmt.Errorf("outbox: check: %w", cause)
 	case len(missing) == len(t.names):
-		return fmt.Errorf("%w: call Migrate", ErrNoTables)
+		return fmt.Errorf("%w: there's none with the prefix %s: call Migrate", ErrNoTables, t.prefix)
 	case missing[0] == schema:
 		return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes, or, if a migration was interrupted, call Migrate", errIncomplete, names)
 	case version < schemaVersion:
