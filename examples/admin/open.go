@@ -208,6 +208,9 @@ func checkpoint(ctx context.Context, db *sql.DB) error {
 	}
 }
 
+// syntax is the hint about an address that a driver rejects.
+const syntax = "; check its syntax (the details could show a password)"
+
 func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, error) {
 	place := a.place
 	if strings.HasPrefix(place, "//") {
@@ -218,7 +221,7 @@ func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, err
 	}
 	cfg, err := pgx.ParseConfig(place)
 	if err != nil {
-		return nil, errors.New("pgx rejects the address; check its syntax (the details could show a password)") // without the cause, which can have a password
+		return nil, dsn.Rejected("pgx rejects the address", syntax, err)
 	}
 	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.PostgreSQL(), a, fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), o)
 }
@@ -226,7 +229,7 @@ func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, err
 func openMySQL(ctx context.Context, a address, o openOptions) (*opened, error) {
 	cfg, err := mysql.ParseDSN(a.place)
 	if err != nil {
-		return nil, errors.New("go-sql-driver/mysql rejects the address; check its syntax (the details could show a password)") // without the cause, as above
+		return nil, dsn.Rejected("go-sql-driver/mysql rejects the address", syntax, err)
 	}
 	cfg.Logger = &mysql.NopLogger{}
 	const patience = "innodb_lock_wait_timeout"

@@ -206,7 +206,7 @@ func openPostgreSQL(url string) (*sql.DB, error) {
 	}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("-store: URL rejected by pgx") // hides the cause, which may contain a password
+		return nil, dsn.Rejected("-store: URL rejected by pgx", "", err)
 	}
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(maxConns)

@@ -628,6 +628,7 @@ func TestBadArguments(t *testing.T) {
 		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, "want sqlite:PATH"},
 		{"a DSN without its scheme", []string{"-store", "host=127.0.0.1 password=s3cret"}, "want sqlite:PATH"},
 		{"bad URL", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
+		{"a missing certificate", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app?sslmode=verify-full&sslrootcert=missing.pem"}, "open missing.pem: "},
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no time for an attempt", []string{"-store", there, "-timeout", "0"}, "-timeout 0s: must be greater than zero"},

@@ -4,6 +4,8 @@ package dsn
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -23,6 +25,15 @@ func SQLite(path, settings string) (string, error) {
 	}
 	file := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&" + settings}
 	return file.String(), nil
+}
+
+// Rejected returns the error of a driver that rejects a name: text with the error of a file that it can't read, such
+// as a certificate, and text with the hint after any other cause, which is left out because it can quote a password.
+func Rejected(text, hint string, cause error) error {
+	if file, ok := errors.AsType[*fs.PathError](cause); ok {
+		return fmt.Errorf("%s: %w", text, file)
+	}
+	return errors.New(text + hint)
 }
 
 // CheckURL refuses the URL of a server if its password or another part isn't escaped, so that it
