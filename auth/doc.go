@@ -39,7 +39,7 @@
 // these, so a fast hash is enough:
 //
 //	umask 077
-//	printf 'begin\nacme:sha256:%s\nend\n' \
+//	: "${SECRET:?}" && printf 'begin\nacme:sha256:%s\nend\n' \
 //	  "$(printf %s "$SECRET" | sha256sum | cut -d' ' -f1)" > credentials
 //
 // Use pbkdf2-sha256 for secrets that a person chose. [SHA256Line] and [PBKDF2Line] make lines

@@ -233,6 +233,7 @@ func TestFileRefuses(t *testing.T) {
 		{"long hash", body(good, "c:sha256:"+hushSum+"00"), 3},
 		{"no hexadecimal digit", body(good, "c:sha256:g"+hushSum[1:]), 3},
 		{"sha256sum with its dash", body(good, "c:sha256:"+hushSum+"  -"), 3},
+		{"hash of nothing", body(good, fmt.Sprintf("c:sha256:%x", sha256.Sum256(nil))), 3},
 		{"space before", body(good, " c:sha256:"+hushSum), 3},
 		{"byte order mark", body("\ufeff" + good), 2},
 		{"no id", body(good, ":sha256:"+hushSum), 3},

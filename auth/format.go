@@ -39,6 +39,7 @@ var (
 	errField  = errors.New("field is repeated, or none of name=, owner=, until= and disabled")
 	errUntil  = errors.New("until is not a time as in RFC 3339, such as 2027-01-31T12:00:00Z")
 	errDigest = errors.New("hash is not 64 hexadecimal digits")
+	errEmpty  = errors.New("hash is the one of an empty secret: perhaps the variable with the secret wasn't set")
 	errSalt   = errors.New("salt is not 32 to 128 hexadecimal digits")
 	errRounds = errors.New("rounds are not between 600000 and 10000000")
 
@@ -93,7 +94,9 @@ func parseLine(line string) (fileEntry, error) {
 	var err error
 	switch {
 	case kind == kindSHA256 && hasValue:
-		e.sum, err = parseDigest(value)
+		if e.sum, err = parseDigest(value); err == nil && e.sum == sum("") {
+			err = errEmpty
+		}
 	case kind == kindPBKDF2 && hasValue:
 		e.secretHash, err = parsePBKDF2(value)
 	case kind == kindDisabled && !hasValue:
