@@ -60,7 +60,7 @@ func bodies() (rows []body) {
 
 // expectBodies sends bodies over HTTP/2 to a mount. Those that aren't well formed or mean one
 // entity must not reach all of them, and nothing may be redirected. refuses are the names of
-// well-formed ones that the proxy may refuse.
+// well-formed ones that the proxy may refuse. It must not refuse them for other applications.
 func (r running) expectBodies(t *testing.T, refuses []string) {
 	t.Helper()
 	_, address, _ := strings.Cut(r.url, "://")
@@ -76,6 +76,10 @@ func (r running) expectBodies(t *testing.T, refuses []string) {
 		case b.effect == "" && effect != "":
 			t.Errorf("%s, %s: status %s, the effect is %q", b.path, b.name, status, effect)
 		}
+	}
+	other := body{path: "/app/api/v1/orders/1", length: "0"}
+	if status := other.send(t, address, r.tls, "client"); status == "400" || status == "403" || status == "" {
+		t.Errorf("a DELETE of another application with length 0: status %q", status)
 	}
 }
 

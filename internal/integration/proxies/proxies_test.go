@@ -58,12 +58,12 @@ ProxyPreserveHost On
 ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
 		lengths: `RewriteCond %{THE_REQUEST} "^DELETE .* HTTP/2"
 RewriteCond %{HTTP:Content-Length} .
-RewriteRule ^ - [F]`,
+RewriteRule ^/hooks/ - [F]`,
 		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "length 0"},
 	},
 	{
 		proxy: "HAProxy", lines: "option forwardfor # and no http-request line that changes the path",
-		lengths: "http-request deny if METH_DELETE HTTP_2.0 { req.fhdr(content-length) -m found }",
+		lengths: "http-request deny if METH_DELETE HTTP_2.0 { path_beg /hooks/ } { req.fhdr(content-length) -m found }",
 		refuses: []string{"length 0"},
 	},
 	{proxy: "Varnish", lines: "sub vcl_recv { if (req.url ~ \"^/hooks/\") { return (pass); } }"},
@@ -71,6 +71,7 @@ RewriteRule ^ - [F]`,
 	{
 		proxy: "Caddy", lines: "reverse_proxy /hooks/* 127.0.0.1:8080",
 		lengths: `@length {
+	path /hooks/*
 	method DELETE
 	protocol http/2
 	header Content-Length *

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/pathtest"
@@ -23,7 +24,8 @@ func newProxy(service *url.URL) http.Handler {
 		pr.SetXForwarded()
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete && r.ProtoMajor == 2 && r.Header["Content-Length"] != nil {
+		isHook := strings.HasPrefix(r.URL.Path, "/hooks/")
+		if isHook && r.Method == http.MethodDelete && r.ProtoMajor == 2 && r.Header["Content-Length"] != nil {
 			http.Error(w, "a DELETE has no Content-Length", http.StatusBadRequest)
 			return
 		}
