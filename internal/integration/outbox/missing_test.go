@@ -185,6 +185,31 @@ func TestLostLines(t *testing.T) {
 	}
 }
 
+// TestReadOnly: a queue whose tables are all there isn't healthy while the database refuses changes.
+func TestReadOnly(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			db := open(t, e.driver, f.dsn)
+			db.SetMaxOpenConns(1) // the statement is for a connection
+			box := f.peer(e, db, outbox.Options{})
+			if err := box.Healthy(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			statement := map[string]string{
+				"SQLite": "PRAGMA query_only = 1", "PostgreSQL": "SET default_transaction_read_only = on", "MariaDB": "SET SESSION TRANSACTION READ ONLY",
+			}[e.name]
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+			box = f.peer(e, db, outbox.Options{}) // with no result of a moment ago
+			if err := box.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), "outbox: changes fail: ") {
+				t.Errorf("on a read-only database: %v", err)
+			}
+		})
+	}
+}
+
 // TestInterruptedMigration: Migrate completes what an interrupted one has left.
 func TestInterruptedMigration(t *testing.T) {
 	for _, e := range engines {

@@ -91,10 +91,11 @@ func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 	return o.tables.engine.Advise(ctx, o.tables.db, o.tables.engine.advices...)
 }
 
-// Healthy returns nil if the database responds and has all tables of the outbox, in a version
-// that this process works with. Otherwise the error names what's missing and says what to do.
-// Use it for an alert: while tables are missing, [Outbox.Run] waits for them. Healthy doesn't look at
-// Run itself, so it can return nil although Run has ended with an error.
+// Healthy returns nil if the database responds, has all tables of the outbox, in a version that this
+// process works with, and executes a statement that writes. Otherwise the error names what's missing
+// and says what to do. Use it for an alert: while tables are missing, [Outbox.Run] waits for them. Healthy
+// doesn't look at Run itself, so it can return nil although Run has ended with an error. The statement
+// changes no row, so Healthy doesn't notice a full disk.
 //
 // You can call Healthy as often as you like. It asks the database at most once a second, for at
 // most five seconds. Calls in between get the same result.
@@ -104,9 +105,18 @@ func (o *Outbox) Healthy(ctx context.Context) error {
 		if o.tables.fitted.Load() && errors.Is(err, ErrNewerSchema) {
 			err = nil // the newer tables stay usable for this process until it ends
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		if _, err := exec(ctx, o.tables.db, o.tables.compile(changesNothing), values{"client": []byte{}}); err != nil {
+			return fmt.Errorf("outbox: changes fail: %w", err)
+		}
+		return nil
 	})
 }
+
+// changesNothing fails if the database or its connections are read-only. No client has an empty name.
+const changesNothing = `UPDATE {message} SET attempts = attempts WHERE client = @client`
 
 // missingLines makes the lines of clients whose notifications wait, in case the table of lines
 // was lost: a poll only looks for fresh ones without a line.
