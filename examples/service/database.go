@@ -69,13 +69,28 @@ func (d *database) migrate(ctx context.Context) error {
 		return err
 	}
 	if _, err := d.queue.Check(ctx); errors.Is(err, outbox.ErrNoTables) {
-		for _, statement := range []string{createModules, createSecrets, indexRetired} {
-			if _, err := d.ExecContext(ctx, statement); err != nil {
-				return err
-			}
+		if err := d.createTables(ctx); err != nil {
+			return err
 		}
 	}
 	return d.queue.Migrate(ctx)
+}
+
+// createTables creates the tables of modules and secrets. Processes take turns, because PostgreSQL refuses
+// to create a table that another transaction is about to create.
+func (d *database) createTables(ctx context.Context) error {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
+	const lock = "UPDATE wh_schema SET version = version"
+	for _, statement := range []string{lock, createModules, createSecrets, indexRetired} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // ready returns an error that says what to do if the database can't be used. It logs anything
