@@ -9,6 +9,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/lru"
 	"example.com/go-webhookcfg/internal/ratelimit"
+	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 )
 
 const (
@@ -101,9 +102,9 @@ func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*
 	defer l.mu.Unlock()
 	c, r := l.client(key.client), l.receiver(key)
 	r.renew(since)
-	end := r.end()
+	end := r.End()
 	if isTest {
-		end = r.asked
+		end = r.Asked
 		if wait := max(l.tested.Wait(key, now), l.testers.Wait(key.client, now)); wait > 0 {
 			return nil, deferred(ReasonBusy, wait, errTested)
 		}
@@ -145,7 +146,7 @@ func (s *slot) release(now time.Time, v verdict) {
 	}
 	if r.taken == 0 {
 		delete(l.receivers, s.key)
-		if r.isUnwell(now) {
+		if r.IsUnwell(now) {
 			l.idle.Put(s.key, r)
 		}
 	}
@@ -184,11 +185,11 @@ func (l *limiter) restore(key receiverKey, d Receiver) {
 	if l.receivers[key] != nil || d.Failures == 0 && d.PausedUntil.IsZero() {
 		return
 	}
-	r := &receiver{pause: pause{since: d.Since, failures: d.Failures, length: d.Pause}}
-	if d.Failures > toleratedFailures {
-		r.retry = d.PausedUntil
+	r := &receiver{State: pause.State{Failures: d.Failures, Length: d.Pause}, since: d.Since}
+	if r.IsFailing() {
+		r.Until = d.PausedUntil
 	} else {
-		r.asked = d.PausedUntil
+		r.Asked = d.PausedUntil
 	}
 	l.idle.Put(key, r)
 }
@@ -202,7 +203,7 @@ func (l *limiter) snapshot(now time.Time) []Receiver {
 		all = append(all, r.describe(key, now))
 	}
 	for key, r := range l.idle.All() {
-		if r.isUnwell(now) {
+		if r.IsUnwell(now) {
 			all = append(all, r.describe(key, now))
 		}
 	}
@@ -215,6 +216,6 @@ func (l *limiter) resume(key receiverKey) {
 	defer l.mu.Unlock()
 	l.idle.Remove(key)
 	if r := l.receivers[key]; r != nil {
-		r.pause = pause{since: r.since}
+		r.State = pause.State{}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/ratelimit"
+	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 )
 
 var (
@@ -237,7 +238,7 @@ func TestWaits(t *testing.T) {
 // too: it has all its slots from now on.
 func TestResumeUnderWay(t *testing.T) {
 	l, now := limitTo(16, 4, time.Hour), time.Now()
-	now = fail(t, l, "acme", "a:443", now, 5).Add(firstPause)
+	now = fail(t, l, "acme", "a:443", now, 5).Add(pause.First)
 	tried := mustAcquire(t, l, "acme", "a:443", now)
 	mustDefer(t, l, "acme", "a:443", now, ReasonBusy)
 	l.resume(receiverKey{"acme", "a:443"})

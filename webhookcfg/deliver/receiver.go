@@ -3,6 +3,8 @@ package deliver
 import (
 	"iter"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 )
 
 // Receiver is a host and port as one client uses it: clients share no state. See
@@ -69,7 +71,7 @@ func (s *Sender) Receiver(client, hostport string) Receiver {
 
 func (s *Sender) limitOf(r Receiver) int {
 	_, perReceiver := s.options.limits(r.Client)
-	return (&pause{failures: r.Failures}).limit(perReceiver)
+	return (&receiver{State: pause.State{Failures: r.Failures}}).limit(perReceiver)
 }
 
 // Restore takes over the failures and the pause of a receiver, as another process knew them. It
@@ -85,12 +87,43 @@ type receiverKey struct{ client, hostport string }
 // receiver is what the limiter knows about a receiver.
 type receiver struct {
 	slots
-	pause
+	pause.State
+	since time.Time // when the latest webhook that was sent to was set
+}
+
+// limit returns how many attempts may be under way: one until a receiver that was paused
+// succeeds.
+func (r *receiver) limit(perReceiver int) int {
+	if r.IsFailing() {
+		return 1
+	}
+	return perReceiver
+}
+
+// judge records the verdict of an attempt that started at the given time.
+func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration) {
+	if v.pause > 0 {
+		r.Ask(now.Add(v.pause))
+	}
+	switch v.effect {
+	case effectSuccess:
+		r.Succeed()
+	case effectFailure:
+		r.Fail(start, now, maxPause)
+	}
+}
+
+// renew forgets the failures and the pause if the webhook was set after the ones that were
+// sent to.
+func (r *receiver) renew(since time.Time) {
+	if since.After(r.since) {
+		r.State, r.since = pause.State{}, since
+	}
 }
 
 func (r *receiver) describe(key receiverKey, now time.Time) Receiver {
-	d := Receiver{Client: key.client, HostPort: key.hostport, UnderWay: r.taken, Failures: r.failures, Pause: r.length, Since: r.since}
-	if end := r.end(); end.After(now) {
+	d := Receiver{Client: key.client, HostPort: key.hostport, UnderWay: r.taken, Failures: r.Failures, Pause: r.Length, Since: r.since}
+	if end := r.End(); end.After(now) {
 		d.PausedUntil = end
 	}
 	return d
