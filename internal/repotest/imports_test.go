@@ -50,6 +50,22 @@ func TestImportRule(t *testing.T) {
 	}
 }
 
+// TestLineDecides: what decides about a client's notifications does nothing else.
+func TestLineDecides(t *testing.T) {
+	const dir = "webhookcfg/deliver/outbox/internal/line"
+	_, all := sources(t)
+	for _, src := range all {
+		if src.dir != dir || src.isTest() {
+			continue
+		}
+		for _, spec := range src.file.Imports {
+			if imported, _ := strconv.Unquote(spec.Path.Value); slices.Contains([]string{"context", "database/sql", "net/http", "sync", "log/slog"}, imported) {
+				t.Errorf("%s imports %s", src.path(), imported)
+			}
+		}
+	}
+}
+
 // TestRequirements: a host gets nothing but x/sync with the core, and can be on the oldest
 // release that is supported.
 func TestRequirements(t *testing.T) {

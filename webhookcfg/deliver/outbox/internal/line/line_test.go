@@ -1,0 +1,269 @@
+package line
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// calm returns a history in which nothing happens by chance.
+func calm(t *testing.T) *history {
+	h := newHistory(t, 1)
+	h.limits = Limits{PerClient: 16, PerHost: 4, MaxPause: time.Hour}
+	h.steady = true
+	h.claim()
+	h.pass(time.Second)
+	return h
+}
+
+func (h *history) override(entity, host string, target uint64) {
+	h.set(entity, func() { h.overrides[entity] = h.hook(host, target, true) })
+}
+
+func (h *history) setAll(host string, target uint64) {
+	h.set("", func() { clear(h.overrides); h.base = h.hook(host, target, false) })
+}
+
+// delivered returns how many notifications of an entity have ended.
+func (h *history) delivered(entity string) (n int) {
+	for _, s := range h.rows {
+		if s.entity == entity && s.ended {
+			n++
+		}
+	}
+	return n
+}
+
+// await lets time pass until n notifications of an entity have ended, and returns how long.
+func (h *history) await(entity string, n int, most time.Duration) time.Duration {
+	h.t.Helper()
+	start := h.now
+	for h.delivered(entity) < n {
+		if h.pass(10 * time.Millisecond); h.now.Sub(start) > most {
+			h.t.Fatalf("%d of %s have ended after %v, want %d", h.delivered(entity), entity, most, n)
+		}
+	}
+	return h.now.Sub(start)
+}
+
+// TestOneHost: a webhook that fails doesn't delay others on its host, whatever waits for it.
+func TestOneHost(t *testing.T) {
+	h := calm(t)
+	h.down["a/9"] = Failure
+	h.override("bad", "a", 9)
+	h.enqueue("bad", 500)
+	h.pass(time.Minute)
+	h.enqueue("good", 1)
+	h.await("good", 1, 200*time.Millisecond)
+	h.enqueue("bad", 500)
+	h.enqueue("good", 1)
+	h.await("good", 2, 200*time.Millisecond)
+}
+
+// TestDeadBase: an override gets its notifications whatever waits for a base that fails, also if
+// it's set afterwards, and if another process goes on.
+func TestDeadBase(t *testing.T) {
+	for _, hasOther := range []bool{false, true} {
+		t.Run(fmt.Sprint(hasOther), func(t *testing.T) {
+			h := calm(t)
+			if hasOther {
+				h.override("other", "b", 1)
+			}
+			h.down["a/1"] = Failure
+			for i := range 2000 {
+				h.enqueue(fmt.Sprint("e", i), 1)
+			}
+			h.enqueue("late", 3)
+			h.pass(10 * time.Minute)
+			h.override("late", "b", 2)
+			h.await("late", 3, 2*time.Second)
+			h.enqueue("late", 1)
+			h.await("late", 4, 200*time.Millisecond)
+			h.restart()
+			h.enqueue("late", 1)
+			h.await("late", 5, 2*time.Second)
+		})
+	}
+}
+
+// TestRepairedAndSetAgain: once a base that failed is set to another URL, all that waits goes out as
+// fast as the slots allow, and nothing was written for that.
+func TestRepairedAndSetAgain(t *testing.T) {
+	h := calm(t)
+	h.down["a/1"] = Failure
+	const n = 3000
+	for i := range n {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.pass(10 * time.Minute)
+	writes := h.written
+	h.setAll("a", 2)
+	h.pass(2 * time.Second)
+	start := h.now
+	for h.waiting() > 0 && h.now.Sub(start) < time.Hour {
+		h.pass(time.Second)
+	}
+	ideal := h.takes * n / 4
+	if took := h.now.Sub(start) + 2*time.Second; took > ideal*11/10 {
+		t.Errorf("took %v, want %v", took, ideal)
+	}
+	if h.written-writes != n {
+		t.Errorf("%d writes, want one for each of %d", h.written-writes, n)
+	}
+}
+
+// TestSameAgain: the same URL set again gets one attempt at once, at most once a minute, and what
+// was known stays. Another one forgets it.
+func TestSameAgain(t *testing.T) {
+	h := calm(t)
+	h.down["a"] = Failure
+	for i := range 100 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.pass(30 * time.Minute)
+	known, before := h.line.base.pause, h.attempts
+	for range 30 {
+		h.setAll("a", 1)
+		h.pass(2 * time.Second)
+	}
+	if got := h.attempts - before; got != 1 && got != 2 {
+		t.Errorf("%d attempts in a minute of sets, want 1 or 2", got)
+	}
+	if p := h.line.base.pause; p.Failures <= known.Failures || p.Length < known.Length {
+		t.Errorf("knows %+v, want more than %+v", p, known)
+	}
+	before = h.attempts
+	h.setAll("a", 2)
+	h.pass(time.Second)
+	if got := h.attempts - before; got < 5 {
+		t.Errorf("%d attempts at another URL, want 5", got)
+	}
+}
+
+// TestSetAgainAndAgain: a client that sets its webhook over and over makes no work that grows with
+// what waits.
+func TestSetAgainAndAgain(t *testing.T) {
+	work := func(n int) int {
+		h := calm(t)
+		h.down["a"] = Failure
+		for i := range n {
+			h.enqueue(fmt.Sprint("e", i), 1)
+		}
+		h.pass(10 * time.Minute)
+		before := h.read
+		for i := range 50 {
+			h.setAll("a", uint64(1+i%2))
+			h.pass(100 * time.Millisecond)
+		}
+		return h.read - before
+	}
+	if few, many := work(1000), work(8000); many > 2*few {
+		t.Errorf("50 sets read %d notifications of 8000, and %d of 1000", many, few)
+	}
+}
+
+// TestManyDeadOverrides: overrides that fail cost the base nothing, however many there are, and
+// neither does another process that goes on.
+func TestManyDeadOverrides(t *testing.T) {
+	h := calm(t)
+	const n = 1500
+	for i := range n {
+		entity, host := fmt.Sprint("dead", i), fmt.Sprint("h", i)
+		h.down[host] = []Effect{Failure, NoConnection}[i%2]
+		h.overrides[entity] = h.hook(host, 1, true)
+	}
+	h.line.Changed("", h.now)
+	h.line.SetAlone(false)
+	for i := range n {
+		h.enqueue(fmt.Sprint("dead", i), 2)
+	}
+	h.enqueue("good", 1)
+	h.await("good", 1, 30*time.Second)
+	h.pass(time.Minute)
+	for i := range 3 {
+		h.enqueue("good", 1)
+		h.await("good", 2+i, 200*time.Millisecond)
+	}
+	h.restart()
+	h.enqueue("good", 1)
+	h.await("good", 5, 5*time.Second)
+}
+
+// TestOneEntity: an entity with very many notifications doesn't delay others.
+func TestOneEntity(t *testing.T) {
+	h := calm(t)
+	h.enqueue("busy", 3000)
+	for i := range 20 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	for i := range 20 {
+		h.await(fmt.Sprint("e", i), 1, 500*time.Millisecond)
+	}
+}
+
+// TestSentAgain: what's sent again doesn't delay what is new.
+func TestSentAgain(t *testing.T) {
+	h := calm(t)
+	h.takes = 50 * time.Millisecond
+	for i := range 900 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.pass(time.Minute)
+	for _, s := range h.rows {
+		s.ended, s.group, s.due, s.resent = false, Again, h.now, 1
+		h.open = append(h.open, s)
+	}
+	h.failing = true
+	h.line.Changed("", h.now)
+	h.pass(time.Second)
+	for i := range 5 {
+		h.enqueue("new", 1)
+		h.await("new", i+1, 300*time.Millisecond)
+	}
+	h.pass(20 * time.Second)
+	if h.waiting() > 0 {
+		t.Errorf("%d still wait", h.waiting())
+	}
+}
+
+// TestQuiet: a line that has sent what there was asks for nothing, and can be given back.
+func TestQuiet(t *testing.T) {
+	h := calm(t)
+	h.override("o", "b", 1)
+	for i := range 10 {
+		h.enqueue(fmt.Sprint("e", i), 3)
+		h.enqueue("o", 1)
+	}
+	h.pass(time.Minute)
+	before := h.questions
+	h.pass(time.Hour)
+	if h.questions != before || !h.line.IsIdle(h.now) || !h.line.Next().IsZero() {
+		t.Errorf("%d questions without an event, idle: %v, next: %v", h.questions-before, h.line.IsIdle(h.now), h.line.Next())
+	}
+}
+
+// TestHostPause: a host that nobody can connect to pauses for all of its webhooks, and once somebody
+// can, none of them waits for a pause of its own.
+func TestHostPause(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = NoConnection
+	for i := range 20 {
+		entity := fmt.Sprint("e", i)
+		h.override(entity, "b", uint64(i))
+		h.enqueue(entity, 2)
+	}
+	h.pass(10 * time.Minute)
+	before := h.attempts
+	h.pass(10 * time.Minute)
+	if got := h.attempts - before; got > 5 {
+		t.Errorf("%d attempts at a host in ten minutes of pauses", got)
+	}
+	delete(h.down, "b")
+	until := h.line.overrides["e0"].opens()
+	h.pass(until.Sub(h.now) + 3*time.Second)
+	for i := range 20 {
+		if entity := fmt.Sprint("e", i); h.delivered(entity) != 2 {
+			t.Errorf("%d of 2 of %s are delivered after the pause", h.delivered(entity), entity)
+		}
+	}
+}
