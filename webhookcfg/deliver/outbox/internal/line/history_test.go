@@ -52,7 +52,11 @@ type history struct {
 	pauses    map[string]Pause  // that were saved
 	marks     map[string]bool   // entities whose change isn't dealt with
 	takes     time.Duration
-	steady    bool // questions and writes take a moment, always the same
+	slow      time.Duration // how long hosts take whose names start with slow
+	cutOff    bool          // no question is answered
+	refuses   string        // an entity for which our side fails
+	asks      time.Duration // the pause that receivers ask for
+	steady    bool          // questions and writes take a moment, always the same
 
 	events    []event
 	unwritten []Write
@@ -74,7 +78,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 5)), now: time.Unix(1_800_000_000, 0),
 		limits: Limits{PerClient: 6, PerHost: 2, MaxPause: 2 * time.Minute}, overrides: make(map[string]Hook), old: make(map[string]Hook),
-		down: make(map[string]Effect), broken: make(map[string]bool), marks: make(map[string]bool), pauses: make(map[string]Pause), takes: 20 * time.Millisecond, first: make(map[string]int64),
+		slow: time.Second, down: make(map[string]Effect), broken: make(map[string]bool), marks: make(map[string]bool), pauses: make(map[string]Pause), takes: 20 * time.Millisecond, first: make(map[string]int64),
 	}
 	h.base = h.hook("a", 1, false)
 	h.claim()
@@ -253,7 +257,7 @@ func (h *history) work() {
 			h.questions++
 			h.log("ask %+v", *q)
 			switch {
-			case h.failAsks && h.random.IntN(3) == 0:
+			case h.cutOff, h.failAsks && h.random.IntN(3) == 0:
 				h.line.Failed(q, h.now)
 			case !h.steady && h.random.IntN(3) == 0: // read now, and known later
 				a := h.answer(q)
@@ -295,6 +299,10 @@ func (h *history) begin(r *Row) {
 		h.write(h.line.End(r, Result{IsOurs: true, Start: h.now}, h.now))
 		return
 	}
+	if r.Entity == h.refuses {
+		h.write(h.line.End(r, Result{IsOurs: true, Start: h.now}, h.now))
+		return
+	}
 	ok, writes := h.line.Confirm(r, hook, h.now)
 	h.write(writes)
 	if !ok {
@@ -308,8 +316,8 @@ func (h *history) begin(r *Row) {
 	h.first[r.Entity] = max(h.first[r.Entity], r.Seq)
 	start, l, resent := h.now, h.line, s.resent
 	takes := h.takes
-	if effect := h.down[hook.Host]; effect == NoConnection || hook.Host == "slow" {
-		takes *= 50
+	if h.down[hook.Host] == NoConnection || strings.HasPrefix(hook.Host, "slow") {
+		takes = h.slow
 	}
 	h.at(takes, func() {
 		if l != h.line {
@@ -317,10 +325,14 @@ func (h *history) begin(r *Row) {
 		}
 		result := Result{Effect: Success, Start: start, HasEnded: true}
 		effect := cmp.Or(h.down[hook.Host], h.down[fmt.Sprint(hook.Host, "/", hook.Target)])
+		if h.asks > 0 {
+			effect = Failure
+			result.Pause = h.asks
+		}
 		if effect != 0 {
 			result.Effect = effect
 			h.failing = true
-			if effect == Failure && h.random.IntN(3) == 0 {
+			if effect == Failure && !h.steady && h.random.IntN(3) == 0 {
 				result.Pause = time.Duration(h.random.IntN(20)) * time.Second
 			}
 			result.Delay = schedule[min(r.Attempts, len(schedule)-1)]
@@ -478,6 +490,28 @@ func (h *history) settled() {
 	}
 }
 
+// forgotten checks that nothing is left in memory of what has ended, but some overrides that work.
+func (h *history) forgotten(overrides int) {
+	h.t.Helper()
+	l := h.line
+	if len(h.open) > 0 || len(l.rows) > 0 || len(l.entities) > 0 || len(l.overrides) > overrides || len(l.hosts) > 2+overrides || len(l.groups) > 2 ||
+		len(l.asks)+len(l.turns)+len(l.waiting)+len(l.rests)+len(l.looks)+len(l.gathered) > 0 || l.leaving+l.held+l.underWay+l.unproven != 0 {
+		h.fatal("%d wait; rows %d, entities %d, overrides %d, hosts %d, groups %d, asks %d, turns %d, waiting %d, rests %d, looks %d, gathered %d; leaving %d, held %d, under way %d, unproven %d",
+			len(h.open), len(l.rows), len(l.entities), len(l.overrides), len(l.hosts), len(l.groups), len(l.asks), len(l.turns), len(l.waiting),
+			len(l.rests), len(l.looks), len(l.gathered), l.leaving, l.held, l.underWay, l.unproven)
+	}
+	for name, at := range l.hosts {
+		if at.held != 0 || at.underWay != 0 || at.tried != 0 || at.fresh != 0 || len(at.waiting) > 0 {
+			h.fatal("host %q has %+v", name, *at)
+		}
+	}
+	for _, w := range append(slices.Collect(maps.Values(l.overrides)), l.base) {
+		if w.held != 0 || w.heldTried != 0 || w.underWay != 0 || w.leaving != 0 || w.moving != 0 || len(w.fresh)+len(w.tried) > 0 {
+			h.fatal("webhook %q has %+v", w.entity, *w)
+		}
+	}
+}
+
 func (h *history) log(format string, args ...any) {
 	if *only < 0 {
 		return
@@ -518,6 +552,8 @@ func TestHistories(t *testing.T) {
 				h.fatal("seed %d: %d still wait", seed, h.waiting())
 			}
 		}
+		h.pass(time.Hour)
+		h.forgotten(len(entities))
 		lastTrace = strings.Join(h.trace, "\n")
 		questions, attempts, happened = questions+h.questions, attempts+h.attempts, happened+h.happened
 	}

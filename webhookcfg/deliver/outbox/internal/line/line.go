@@ -20,6 +20,7 @@ const (
 	roomEntity    = 16   // of an entity
 	roomHost      = 8    // of all overrides on a host, for each slot
 	roomOverrides = 1024 // of all overrides
+	maxKnown      = 1024 // overrides, beyond those that have something in the window or outside
 	maxLeaving    = 512  // not written yet; beyond that, nothing is read
 )
 

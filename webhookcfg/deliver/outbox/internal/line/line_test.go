@@ -267,3 +267,196 @@ func TestHostPause(t *testing.T) {
 		}
 	}
 }
+
+// TestUnproven: webhooks that nobody knows to work, all of which hang, leave half of the client's
+// slots to others.
+func TestUnproven(t *testing.T) {
+	h := calm(t)
+	h.override("good", "good", 1)
+	h.enqueue("good", 1)
+	h.await("good", 1, time.Second)
+	h.slow = time.Minute
+	for i := range 40 {
+		entity, host := fmt.Sprint("bad", i), fmt.Sprint("slow", i)
+		h.override(entity, host, 1)
+		h.enqueue(entity, 3)
+	}
+	h.pass(time.Second)
+	if got, most := h.line.underWay, h.limits.PerClient/2; got != most {
+		t.Errorf("%d attempts are under way, want %d", got, most)
+	}
+	for i := range 5 {
+		h.enqueue("good", 1)
+		h.await("good", 2+i, 200*time.Millisecond)
+	}
+}
+
+// TestUnset: what waits for an override that's removed goes to the base.
+func TestUnset(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = Failure
+	h.override("e", "b", 1)
+	h.enqueue("e", 100)
+	h.pass(time.Hour)
+	h.set("e", func() { delete(h.overrides, "e") })
+	h.await("e", 100, 5*time.Second)
+	if n := len(h.line.overrides); n != 0 {
+		t.Errorf("%d overrides are known", n)
+	}
+}
+
+// TestRestore: whoever has the line next knows of the pauses, until the webhook is set again.
+func TestRestore(t *testing.T) {
+	h := calm(t)
+	h.down["a"], h.down["b"] = NoConnection, Failure
+	h.override("e", "b", 1)
+	h.override("other", "a", 2)
+	for _, entity := range []string{"e", "other", "x", "y"} {
+		h.enqueue(entity, 20)
+	}
+	h.pass(10 * time.Minute)
+	h.restart()
+	before := h.attempts
+	h.pass(10 * time.Second)
+	if got := h.attempts - before; got > 2 {
+		t.Errorf("%d attempts after a restart, want at most one for each pause", got)
+	}
+	clear(h.down)
+	h.setAll("a", 3)
+	h.override("e", "b", 3)
+	for _, entity := range []string{"e", "other", "x", "y"} {
+		h.await(entity, 20, 5*time.Second)
+	}
+}
+
+// TestFailedQuestions: while nothing can be read, the line asks about once a second, and goes on
+// soon after.
+func TestFailedQuestions(t *testing.T) {
+	h := calm(t)
+	h.cutOff = true
+	h.enqueue("e", 3)
+	before := h.questions
+	h.pass(time.Minute)
+	if got := h.questions - before; got < 30 || got > 130 {
+		t.Errorf("%d questions in a minute, want about one a second", got)
+	}
+	h.cutOff = false
+	h.await("e", 3, 3*time.Second)
+}
+
+// TestOurFailure: an entity that our side fails for is tried again within half a minute, and others
+// go on. Its first notification is in the table with the time of the next try.
+func TestOurFailure(t *testing.T) {
+	h := calm(t)
+	h.override("bad", "b", 1)
+	h.enqueue("bad", 1)
+	h.await("bad", 1, time.Second)
+	h.refuses = "bad"
+	h.enqueue("bad", 40)
+	for i := range 300 {
+		h.enqueue(fmt.Sprint("e", i%50), 1)
+	}
+	h.pass(5 * time.Second)
+	if h.waiting() != 40 {
+		t.Errorf("%d wait, want the 40 of the entity", h.waiting())
+	}
+	before := h.questions
+	h.pass(10 * time.Minute)
+	if got := h.questions - before; got > 100 {
+		t.Errorf("%d questions in ten minutes", got)
+	}
+	h.refuses = ""
+	h.await("bad", 41, time.Minute)
+}
+
+// TestRetryShare: retries have half of a host's slots at most while others wait, and all of them
+// otherwise.
+func TestRetryShare(t *testing.T) {
+	h := calm(t)
+	h.takes = time.Second
+	for i := range 200 {
+		s := &stored{seq: int64(len(h.rows) + 1), entity: fmt.Sprint("r", i), group: groupOf(h.base.Setting, false, true), attempts: 1}
+		h.rows, h.open = append(h.rows, s), append(h.open, s)
+	}
+	h.restart()
+	h.pass(10 * time.Millisecond)
+	if got := h.line.base.host.tried; got != 4 {
+		t.Errorf("%d retries are under way while nothing else waits, want 4", got)
+	}
+	for i := range 200 {
+		h.enqueue(fmt.Sprint("n", i), 1)
+	}
+	h.pass(10 * time.Second)
+	if got := h.line.base.host.tried; got != 2 || h.line.underWay != 4 {
+		t.Errorf("%d of %d under way are retries, want 2 of 4", got, h.line.underWay)
+	}
+}
+
+// TestAskedPause: a receiver that asks for a pause gets it, and after that all of its slots are in
+// use again.
+func TestAskedPause(t *testing.T) {
+	h := calm(t)
+	h.takes = 100 * time.Millisecond
+	h.asks = 10 * time.Second
+	h.enqueue("e0", 1)
+	h.pass(time.Second)
+	h.asks = 0
+	for i := range 20 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	before := h.attempts
+	h.pass(8 * time.Second)
+	if h.attempts != before {
+		t.Errorf("%d attempts during the pause", h.attempts-before)
+	}
+	h.pass(1300 * time.Millisecond)
+	if h.line.underWay != 4 {
+		t.Errorf("%d attempts are under way after the pause, want 4", h.line.underWay)
+	}
+}
+
+// TestSentAgainUnderWay: what's sent again while an attempt is under way is sent again after it,
+// whatever becomes of that.
+func TestSentAgainUnderWay(t *testing.T) {
+	h := calm(t)
+	h.down["a/1"] = Failure
+	h.enqueue("e", 1)
+	h.pass(time.Second)
+	h.takes = time.Second
+	h.pass(4100 * time.Millisecond) // the retry
+	if h.line.underWay != 1 {
+		t.Fatalf("%d attempts are under way, want the retry", h.line.underWay)
+	}
+	s := h.rows[0]
+	s.group, s.due, s.resent, s.attempts = Again, h.now, 1, 0
+	h.line.Changed("", h.now)
+	delete(h.down, "a/1")
+	before := h.attempts
+	h.await("e", 1, 3*time.Second)
+	if got := h.attempts - before; got != 1 {
+		t.Errorf("%d further attempts, want one", got)
+	}
+}
+
+// TestForgets: a client that sets many webhooks leaves nothing behind in memory.
+func TestForgets(t *testing.T) {
+	h := calm(t)
+	for i := range 300 {
+		host := fmt.Sprint("h", i)
+		switch i % 3 {
+		case 0:
+			h.down[host] = []Effect{Failure, NoConnection}[i%2]
+		case 1:
+			h.down[host+"/1"] = Failure
+		}
+		h.setAll(host, 1)
+		h.override(fmt.Sprint("e", i), host, 2)
+		h.enqueue(fmt.Sprint("e", i), 2)
+		h.enqueue("x", 2)
+		h.pass(300 * time.Millisecond)
+	}
+	clear(h.down)
+	h.setAll("a", 1)
+	h.pass(3 * time.Hour)
+	h.forgotten(0)
+}

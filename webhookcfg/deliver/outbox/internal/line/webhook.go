@@ -138,9 +138,9 @@ func (l *Line) forget(w *webhook) {
 	w.host.waiting, l.waiting = remove(w.host.waiting, w), remove(l.waiting, w)
 }
 
-// settle forgets an override that has nothing.
+// settle forgets an override that has nothing, unless there's room to remember that it works.
 func (l *Line) settle(w *webhook, now time.Time) {
-	if w.isOverride && l.overrides[w.entity] == w && w.held+w.leaving+len(w.groups)+len(w.gathering) == 0 &&
+	if w.isOverride && (!w.works() || len(l.overrides) > maxKnown) && l.overrides[w.entity] == w && w.held+w.leaving+len(w.groups)+len(w.gathering) == 0 &&
 		!w.pause.IsUnwell(now) && !w.isUnsaved && l.asked == nil {
 		l.forget(w)
 	}
