@@ -24,7 +24,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		return
 	}
 	child := exec.Command(os.Args[0], "-test.run=^TestOutOfDescriptors$")
-	child.Env = append(os.Environ(), descriptorsVar+"=1")
+	child.Env = append(os.Environ(), descriptorsVar+"=1", os.ExpandEnv("GORACE=$GORACE atexit_sleep_ms=0"))
 	if output, err := child.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, output)
 	}

@@ -108,12 +108,16 @@ func TestOpenedTwice(t *testing.T) {
 // TestOpeningLogsProgress reads a file slowly.
 func TestOpeningLogsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newImage(t)
+		content := oplog.EncodeHeader(oplog.HeaderLen)
 		for i := range 4000 {
-			m.batch(at(i, set("acme", strings.Repeat("e", 1+i%100), "https://a.example/")))
+			line, err := oplog.Encode(at(i, set("acme", strings.Repeat("e", 1+i%100), "https://a.example/")), int64(len(content)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			content = append(append(content, line...), '\n')
 		}
 		fs := faultfs.New()
-		fs.WriteFile("log", append(m.content, `{"op":"se`...))
+		fs.WriteFile("log", append(content, `{"op":"se`...))
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			if c.Op == faultfs.OpRead {
 				time.Sleep(time.Second)

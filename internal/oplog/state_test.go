@@ -56,10 +56,21 @@ func (m *model) Len() int {
 	return changes
 }
 
+// Live doesn't sort, because a log calls it after each batch.
 func (m *model) Live() (changes int, bytes int64) {
-	for c := range m.Snapshot() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	count := func(c webhookcfg.Change) {
 		changes++
 		bytes += int64(len(c.Client) + len(c.Scope.Entity()) + len(c.URL.Reveal()))
+	}
+	for _, s := range m.clients {
+		if s.base != nil {
+			count(*s.base)
+		}
+		for _, c := range s.overrides {
+			count(c)
+		}
 	}
 	return changes, bytes
 }

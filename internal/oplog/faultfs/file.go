@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 )
 
 // inode is a file.
@@ -31,17 +32,17 @@ func (w write) to(content []byte) []byte {
 	if w.truncate && w.at <= int64(len(content)) {
 		return content[:w.at]
 	}
-	content = extend(content, w.at+int64(len(w.data)))
-	copy(content[w.at:], w.data)
-	return content
+	content = extend(content, w.at)
+	kept := copy(content[w.at:], w.data)
+	return append(content, w.data[kept:]...)
 }
 
 // extend appends zeros up to a length.
 func extend(content []byte, length int64) []byte {
 	if missing := length - int64(len(content)); missing > 0 {
-		// Use append: if you extended the slice within its capacity, old bytes would come
-		// back.
-		content = append(content, make([]byte, missing)...)
+		// Within its capacity, a slice has old bytes.
+		content = slices.Grow(content, int(missing))[:length]
+		clear(content[length-missing:])
 	}
 	return content
 }
