@@ -194,16 +194,16 @@ func TestCopiesPauseWhileThereAreChanges(t *testing.T) {
 // TestCompactionIsNotOutrun makes changes arrive three times as fast as they can be copied.
 func TestCompactionIsNotOutrun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const writers, most = 8, 600
+		const writers, most = 4, 600
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		appendLong(t, l, 20)
+		appendLong(t, l, 13)
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			switch {
 			case c.Name == "log" && c.Op == faultfs.OpSync:
 				time.Sleep(time.Millisecond)
 			case c.Name == "log.tmp" && c.Op == faultfs.OpWrite:
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond)
 			}
 			return faultfs.Succeed
 		})

@@ -68,7 +68,7 @@ func (m *image) without(lost ...int) string {
 func TestSalvageOfEveryByteFlipped(t *testing.T) {
 	for name, m := range images(t) {
 		m.content = m.content[:min(len(m.content), m.end()+64)]
-		for i := 0; i < len(m.content); i += sampled(3) {
+		for i := 0; i < len(m.content); i += sampled(7) {
 			for _, other := range flips(m.content[i])[i%5:][:1] {
 				content := bytes.Clone(m.content)
 				content[i] = other
@@ -94,7 +94,7 @@ func TestSalvageOfEveryByteFlipped(t *testing.T) {
 // TestSalvageOfEveryLength: what is before the cut is kept, and the rest is reported.
 func TestSalvageOfEveryLength(t *testing.T) {
 	for name, m := range images(t) {
-		for length := 0; length < m.end(); length += sampled(3) {
+		for length := 0; length < m.end(); length += sampled(7) {
 			got := salvageContent(t, m.content[:length])
 			if length < int(oplog.HeaderCopyLen) && errors.Is(got.err, oplog.ErrDamaged) {
 				continue // there is nothing in it

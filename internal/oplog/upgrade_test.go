@@ -74,7 +74,7 @@ func upgradeFaults(t *testing.T, also func(faultfs.Call) faultfs.Outcome) (cases
 
 // keeps are what a power failure may keep: the first bytes of what is pending, or any part.
 func keeps(fs *faultfs.FS) (all []faultfs.Keep) {
-	for size := 0; size <= fs.Pending(); size += 53 {
+	for size := 0; size <= fs.Pending(); size += 53 * sampled(5) {
 		all = append(all, faultfs.First(size))
 	}
 	all = append(all, faultfs.Everything)
