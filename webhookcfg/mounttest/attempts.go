@@ -126,7 +126,7 @@ type maker struct {
 	entity    string
 	witness   string
 	unknown   string
-	values    *strings.Replacer // of what suffixes and bodies stand for
+	values    map[string]string // of the names in braces, in suffixes and bodies
 	made      []attempt
 }
 
@@ -134,7 +134,7 @@ type maker struct {
 // attempts of a form stay together.
 func attempts(w wire, t Target, unknown string) []attempt {
 	m := maker{authority: w.authority, base: w.base, client: t.ClientID, secret: t.Secret, entity: t.Entity, witness: t.Witness, unknown: unknown}
-	m.values = strings.NewReplacer("{id}", m.entity, "{unknown}", m.unknown, "{resource}", m.base+configure)
+	m.values = map[string]string{"id": m.entity, "unknown": m.unknown, "resource": m.base + configure}
 	for _, f := range forms {
 		m.addPaths(f)
 		m.addBodies(f)
@@ -158,9 +158,30 @@ func attempts(w wire, t Target, unknown string) []attempt {
 }
 
 func (m *maker) add(a attempt, suffix string) {
-	a.target += m.values.Replace(suffix)
-	a.body = m.values.Replace(a.body)
+	a.target += m.fill(suffix)
+	a.body = m.fill(a.body)
 	m.made = append(m.made, a)
+}
+
+// fill replaces the names in braces that have a value. A [strings.Replacer] looks up every byte,
+// and some texts are long.
+func (m *maker) fill(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		if value, ok := m.values[name]; ok {
+			b.WriteString(value)
+			text = after
+		} else {
+			b.WriteByte('{')
+			text = rest
+		}
+	}
 }
 
 // addPaths adds a DELETE of every suffix, or of a few.
