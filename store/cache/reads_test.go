@@ -141,6 +141,10 @@ func TestOneClientDoesNotTakeAllReads(t *testing.T) {
 // TestPollsAreNotStarved: with fewer reads than connections, polls succeed regardless of how
 // many callers miss.
 func TestPollsAreNotStarved(t *testing.T) {
+	workers := 400
+	if *full {
+		workers = 1000
+	}
 	for _, c := range []struct {
 		maxReads int
 		starved  bool
@@ -154,7 +158,7 @@ func TestPollsAreNotStarved(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*bound)
 				defer cancel()
 				var all sync.WaitGroup
-				for worker := range 1000 {
+				for worker := range workers {
 					all.Go(func() {
 						for n := 0; ctx.Err() == nil; n++ {
 							_, _ = copied.Resolve(ctx, fmt.Sprint("client ", worker), fmt.Sprint("e", n))
