@@ -227,7 +227,9 @@ func TestBrokenStores(t *testing.T) {
 	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenClients(), brokenErasers(), brokenPieces(), brokenCrashes(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers(), brokenBackends()) {
 		t.Run(f.name, func(t *testing.T) {
 			for _, c := range storetest.Cases() {
-				if c.Name != f.caught && c.Name != f.caught+several {
+				// Without -full, a case through several handles has to find one flaw.
+				isSeveral := c.Name == f.caught+several && (*full || !caught[c.Name])
+				if c.Name != f.caught && !isSeveral {
 					continue
 				}
 				var err error
