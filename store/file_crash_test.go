@@ -38,6 +38,9 @@ type run struct {
 	// legal are the states that the store may have: one, except after changes whose
 	// outcome is unknown.
 	legal []model
+	// described are the legal states that text describes.
+	described []model
+	text      string
 	// wrong are the states it had while it was open that were not legal.
 	wrong []string
 }
@@ -184,6 +187,19 @@ func (r *run) isLegal(state string) bool {
 	return slices.ContainsFunc(r.legal, func(m model) bool { return m.String() == state })
 }
 
+// describe returns the legal states. A step replaces them, and a run is checked many times after
+// its last step.
+func (r *run) describe() string {
+	if len(r.described) == 0 || len(r.described) != len(r.legal) || &r.described[0] != &r.legal[0] {
+		var b strings.Builder
+		for _, m := range r.legal {
+			b.WriteString(m.String())
+		}
+		r.described, r.text = r.legal, b.String()
+	}
+	return r.text
+}
+
 // end ends the process that had the store open.
 func (r *run) end() {
 	if r.file != nil {
@@ -257,9 +273,7 @@ func (f *findings) isNew(r *run, disk *faultfs.FS) bool {
 			fmt.Fprintf(&b, "%s:%s\n", name, disk.ReadFile(name))
 		}
 	}
-	for _, m := range r.legal {
-		b.WriteString(m.String())
-	}
+	b.WriteString(r.describe())
 	sum := sha256.Sum256([]byte(b.String()))
 	isNew := !f.checked[sum]
 	f.checked[sum] = true

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -60,7 +59,7 @@ func describeAll(clients []string, resolve func(client, entity string) string) s
 	var b strings.Builder
 	for _, client := range clients {
 		for _, entity := range entities {
-			fmt.Fprintf(&b, "%s/%s: %s\n", client, entity, resolve(client, entity))
+			b.WriteString(client + "/" + entity + ": " + resolve(client, entity) + "\n")
 		}
 	}
 	return b.String()
