@@ -79,11 +79,17 @@ func publicPackages(t *testing.T) (packages []*doc.Package) {
 	for _, src := range all {
 		isPublic := slices.Contains(modules, src.module) && !src.isExample() && !strings.Contains("/"+src.dir+"/", "/internal/")
 		if isPublic && !src.isTest() && src.file.Name.Name != "main" {
-			files[src.dir] = append(files[src.dir], src.file)
+			// Package doc changes what it gets.
+			file, err := parser.ParseFile(fset, src.path(), src.text, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[src.dir] = append(files[src.dir], file)
 		}
 	}
+	module := readModFile(t).Module.Path
 	for dir, files := range files {
-		pkg, err := doc.NewFromFiles(fset, files, path.Join(readModFile(t).Module.Path, dir))
+		pkg, err := doc.NewFromFiles(fset, files, path.Join(module, dir))
 		if err != nil {
 			t.Fatal(err)
 		}

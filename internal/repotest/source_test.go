@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -76,8 +78,24 @@ func rootSources(t *testing.T) (fset *token.FileSet, root []source) {
 	return fset, root
 }
 
-// sources parses every Go file of the repository.
+// parsed are the Go files of the repository, which take long to parse. No test changes them.
+var parsed struct {
+	once sync.Once
+	fset *token.FileSet
+	all  []source
+}
+
+// sources returns every Go file of the repository.
 func sources(t *testing.T) (fset *token.FileSet, all []source) {
+	t.Helper()
+	parsed.once.Do(func() { parsed.fset, parsed.all = parseSources(t) })
+	if parsed.all == nil {
+		t.Fatal("the Go files can't be parsed, as an earlier test says")
+	}
+	return parsed.fset, slices.Clone(parsed.all)
+}
+
+func parseSources(t *testing.T) (fset *token.FileSet, all []source) {
 	t.Helper()
 	fset = token.NewFileSet()
 	modules := make(map[string]string) // the module of each directory
