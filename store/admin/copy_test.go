@@ -66,9 +66,10 @@ func dump(t testing.TB, st webhookcfg.Store) (lines []string) {
 func TestCopyStates(t *testing.T) {
 	replace := &admin.CopyOptions{Replace: true}
 	for n, from := range states() {
+		src := memoryWith(t, from...)
+		want := dump(t, src)
 		for m, over := range states() {
-			src, dst := memoryWith(t, from...), memoryWith(t, over...)
-			want := dump(t, src)
+			dst := memoryWith(t, over...)
 			before, err := admin.Verify(t.Context(), dst, src, nil)
 			if err != nil || (before.Different == 0) != slices.Equal(dump(t, dst), want) || len(before.Differences) != before.Different {
 				t.Fatalf("%d over %d: Verify reports %v, %v", n, m, before.Differences, err)
