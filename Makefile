@@ -9,6 +9,8 @@
 # internal/repotest read PUBLIC.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
+# ENGINES lists the modules with tests on an engine that runs in the test's process.
+ENGINES   := webhookcfg/deliver/outbox/internal/queue/enginetest
 LAB       := internal/integration
 # FULL lists the packages with tests that make test runs with a sample of their cases, and make
 # integration with all. They have the flag -full.
@@ -59,10 +61,10 @@ format:
 
 # fix fails where a newer construct replaces an older one.
 fix:
-	$(call each,$(PUBLIC) $(EXAMPLES),go fix -diff ./...)
+	$(call each,$(PUBLIC) $(EXAMPLES) $(ENGINES),go fix -diff ./...)
 
 vet:
-	$(call each,$(PUBLIC) $(EXAMPLES),go vet ./...)
+	$(call each,$(PUBLIC) $(EXAMPLES) $(ENGINES),go vet ./...)
 
 staticcheck:
 	$(call each,$(PUBLIC),"$(call tool,staticcheck)" ./...)
@@ -70,12 +72,12 @@ staticcheck:
 integration:
 	internal/integration/install.sh
 	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
-	$(call each,$(EXAMPLES),"$(call tool,staticcheck)" ./...)
+	$(call each,$(EXAMPLES) $(ENGINES),"$(call tool,staticcheck)" ./...)
 	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done; GOARCH=386 go vet ./...)
 	go test -vet=off -race -count=1 -timeout=60m $(FULL) -args -full
 	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox -args -histories=25 -large
 	$(call each,$(filter-out .,$(PUBLIC)),go test -vet=off -race -count=1 -timeout=30m ./...)
-	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
+	$(call each,$(EXAMPLES) $(ENGINES),go test -vet=off -count=1 -timeout=30m ./...)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
@@ -97,7 +99,7 @@ accept-api:
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	$(call each,$(PUBLIC) $(EXAMPLES) $(LAB) internal/tools,go mod tidy)
+	$(call each,$(PUBLIC) $(EXAMPLES) $(ENGINES) $(LAB) internal/tools,go mod tidy)
 
 # registries downloads IANA's registries of special-purpose addresses, against which the
 # tests of package egress check its table, and prints when IANA updated them, for the

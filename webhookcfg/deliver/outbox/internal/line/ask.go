@@ -55,13 +55,16 @@ type Answer struct {
 
 // Listed is a group of a listing.
 type Listed struct {
-	Group  Group
-	Entity string        // of its first notification
-	Wait   time.Duration // until that is due
+	// Group is its number.
+	Group Group
+	// Entity is that of its first notification, and Wait the time until that is due.
+	Entity string
+	Wait   time.Duration
 }
 
 // Found is what was found for a part.
 type Found struct {
+	// Rows are the notifications.
 	Rows []Row
 	// Next is how long it takes until the first notification of the group is due that isn't yet. Zero
 	// means that there's none, and the answer to a part for All or for an entity has none.

@@ -23,6 +23,7 @@ const (
 
 // Result is what became of an attempt.
 type Result struct {
+	// Effect is what it says about the receiver.
 	Effect Effect
 	// Start is when it started.
 	Start time.Time

@@ -41,6 +41,7 @@ const (
 
 // Write is what to write about a notification.
 type Write struct {
+	// Row is the notification.
 	Row *Row
 	// HasEnded says that it doesn't wait any more. Otherwise it's in this group from now on, and
 	// due after a time.

@@ -1,0 +1,287 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/internal/dialect"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
+)
+
+// Messages is the table of notifications.
+type Messages struct {
+	db     *sql.DB
+	engine *engine
+	prefix string
+}
+
+// NewMessages returns the table with a prefix in a database.
+func NewMessages(db *sql.DB, d sqlstore.Dialect, prefix string) (*Messages, error) {
+	e, err := engineOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return &Messages{db, e, prefix + "outbox_"}, nil
+}
+
+// Create creates the table.
+func (m *Messages) Create(ctx context.Context) error {
+	text, err := schemas.ReadFile(m.engine.file)
+	if err != nil {
+		return err
+	}
+	for _, statement := range dialect.Schema(string(text), strings.TrimSuffix(m.prefix, "outbox_")) {
+		if _, err := m.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Numbers of the states in the table.
+const (
+	Waiting = iota
+	Delivered
+	GivenUp
+	Dropped
+)
+
+const (
+	columns = `seq, due, enqueued, resent, entity, grp, attempts, due - {now} AS wait, id, content_type, CASE WHEN length(body) <= 4096 THEN body END AS body, {now} - enqueued AS age`
+
+	// groupPage is how many groups a listing has.
+	groupPage = 200
+)
+
+// Answer reads what a question of a client's line asks for. The answer has no Hooks yet.
+func (m *Messages) Answer(ctx context.Context, client string, q *line.Question) (line.Answer, error) {
+	if q.IsListing {
+		return m.list(ctx, client, q.After)
+	}
+	a := line.Answer{Parts: make([]line.Found, len(q.Parts))}
+	v := dialect.Values{"client": []byte(client), "held": numbers(q.Held), "out": names(q.Without)}
+	if err := m.read(ctx, q, v, a.Parts); err != nil {
+		return line.Answer{}, err
+	}
+	return a, m.readNext(ctx, q, v, a.Parts)
+}
+
+// read reads the notifications of each part.
+func (m *Messages) read(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
+	var text strings.Builder
+	for i, p := range q.Parts {
+		n := strconv.Itoa(i)
+		if i > 0 {
+			text.WriteString("\nUNION ALL\n")
+		}
+		text.WriteString(`SELECT * FROM (SELECT ` + n + ` AS part, ` + columns + ` FROM {message} WHERE state = 0 AND client = @client`)
+		v["group"+n] = int64(p.Group)
+		if p.Entity != "" {
+			v["entity"+n] = []byte(p.Entity)
+			text.WriteString(` AND entity = @entity` + n + ` AND grp NOT IN (@group` + n + `, @group` + n + ` + 1)`)
+		} else {
+			text.WriteString(` AND grp = @group` + n)
+			if !p.All {
+				text.WriteString(` AND due <= {now}`)
+			}
+			if len(q.Without) > 0 {
+				text.WriteString(` AND NOT ` + m.engine.isOut)
+			}
+		}
+		if len(q.Held) > 0 {
+			text.WriteString(` AND NOT ` + m.engine.isHeld)
+		}
+		order := `due, seq`
+		if p.Entity != "" {
+			order = `seq`
+		}
+		text.WriteString(` ORDER BY ` + order + ` LIMIT ` + strconv.Itoa(p.Limit) + `) p` + n)
+	}
+	dues := make(map[int64]int64)
+	err := m.query(ctx, text.String(), v, func(rows *sql.Rows) error {
+		var r line.Row
+		var part int
+		var due, wait, age int64
+		var entity []byte
+		if err := rows.Scan(&part, &r.Seq, &due, &r.Enqueued, &r.Resent, &entity, &r.Group, &r.Attempts, &wait, &r.ID, &r.ContentType, &r.Body, &age); err != nil {
+			return err
+		}
+		r.Entity, r.Wait, r.Age = string(entity), max(micros(wait), 0), micros(age)
+		dues[r.Seq] = due
+		parts[part].Rows = append(parts[part].Rows, r)
+		return nil
+	})
+	for i, p := range q.Parts {
+		slices.SortFunc(parts[i].Rows, func(a, b line.Row) int {
+			if p.Entity != "" {
+				return cmp.Compare(a.Seq, b.Seq)
+			}
+			return cmp.Or(cmp.Compare(dues[a.Seq], dues[b.Seq]), cmp.Compare(a.Seq, b.Seq))
+		})
+	}
+	return err
+}
+
+// readNext reads when the next notification of each group is due. Those that were never tried are
+// due at once.
+func (m *Messages) readNext(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
+	var text strings.Builder
+	for i, p := range q.Parts {
+		if p.Entity != "" || p.All || !p.Group.IsTried() {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteString("\nUNION ALL\n")
+		}
+		n := strconv.Itoa(i)
+		text.WriteString(`SELECT ` + n + `, wait FROM (SELECT due - {now} AS wait FROM {message} WHERE state = 0 AND client = @client AND grp = @group` + n + ` AND due > {now} ORDER BY due LIMIT 1) n` + n)
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	return m.query(ctx, text.String(), v, func(rows *sql.Rows) error {
+		var part int
+		var wait int64
+		err := rows.Scan(&part, &wait)
+		parts[part].Next = max(micros(wait), time.Microsecond)
+		return err
+	})
+}
+
+// list reads a page of the groups in which something waits for a client.
+func (m *Messages) list(ctx context.Context, client string, after line.Group) (a line.Answer, err error) {
+	first := ` FROM {message} m WHERE m.state = 0 AND m.client = @client AND m.grp = f.grp ORDER BY m.due, m.seq LIMIT 1)`
+	text := m.engine.groups + ` SELECT f.grp, (SELECT m.entity` + first + `, (SELECT m.due - {now}` + first + ` FROM f WHERE f.grp IS NOT NULL ORDER BY f.grp`
+	err = m.query(ctx, text, dialect.Values{"client": []byte(client), "after": int64(after), "limit": groupPage}, func(rows *sql.Rows) error {
+		var g line.Listed
+		var entity []byte
+		var wait int64
+		err := rows.Scan(&g.Group, &entity, &wait)
+		g.Entity, g.Wait = string(entity), micros(wait)
+		a.Groups = append(a.Groups, g)
+		return err
+	})
+	a.IsMore = len(a.Groups) == groupPage
+	return a, err
+}
+
+// End is what became of an attempt.
+type End struct {
+	// Write is what the line decided.
+	Write line.Write
+	// State is where the notification stands: Waiting if there's to be another attempt.
+	State int
+	// Attempts is how many were made, and Status and Reason are those of the last one.
+	Attempts int
+	Status   int
+	Reason   string
+	// History is what to add to it.
+	History string
+}
+
+// move and end are what is written, as the statements read it.
+type move struct {
+	Seq      int64 `json:"n"`
+	Enqueued int64 `json:"e"`
+	Resent   int64 `json:"r"`
+	Group    int64 `json:"g"`
+}
+
+type end struct {
+	move
+	State    int    `json:"s"`
+	Delay    int64  `json:"d"` // in microseconds
+	Attempts int    `json:"a"`
+	Status   int    `json:"c"`
+	Reason   string `json:"w"`
+	History  string `json:"h"`
+}
+
+// Conn is a database or a transaction.
+type Conn interface {
+	// ExecContext is that of [*sql.Tx].
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Write writes what became of notifications, and which ones move to another group.
+func (m *Messages) Write(ctx context.Context, tx Conn, moved []line.Write, ended []End) error {
+	var moves []move
+	for _, w := range moved {
+		moves = append(moves, moveOf(w))
+	}
+	var ends []end
+	for _, e := range ended {
+		w := moveOf(e.Write)
+		if e.State != Waiting {
+			w.Group = 0
+		}
+		ends = append(ends, end{w, e.State, e.Write.Delay.Microseconds(), e.Attempts, e.Status, e.Reason, e.History})
+	}
+	if len(moves) > 0 {
+		if err := m.exec(ctx, tx, m.engine.moves, moves); err != nil {
+			return err
+		}
+	}
+	if len(ends) > 0 {
+		return m.exec(ctx, tx, m.engine.ends, ends)
+	}
+	return nil
+}
+
+func moveOf(w line.Write) move {
+	return move{w.Row.Seq, w.Row.Enqueued, w.Row.Resent, int64(w.Group)}
+}
+
+func (m *Messages) exec(ctx context.Context, tx Conn, template string, rows any) error {
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	s := m.engine.Compile(template, m.prefix)
+	_, err = tx.ExecContext(ctx, s.Text, s.Args(dialect.Values{"rows": string(text)})...)
+	return err
+}
+
+func (m *Messages) query(ctx context.Context, template string, v dialect.Values, scan func(*sql.Rows) error) error {
+	s := m.engine.Compile(template, m.prefix)
+	rows, err := m.db.QueryContext(ctx, s.Text, s.Args(v)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// numbers and names return JSON arrays.
+func numbers(all []int64) string {
+	text, _ := json.Marshal(all) // numbers
+	return string(text)
+}
+
+func names(all []string) string {
+	var text []string
+	for _, name := range all {
+		text = append(text, strings.ToUpper(hex.EncodeToString([]byte(name))))
+	}
+	encoded, _ := json.Marshal(text) // texts
+	return string(encoded)
+}
+
+// micros converts the database's microseconds.
+func micros(n int64) time.Duration {
+	const most = 1 << 50
+	return time.Duration(max(min(n, most), -most)) * time.Microsecond
+}
