@@ -87,7 +87,6 @@ func (l *Line) tick(now time.Time) {
 	for _, w := range l.alarm.due(now) {
 		w.alarm = time.Time{}
 		l.ask(w)
-		l.turn(w)
 	}
 	if l.alarm.next = (time.Time{}); len(l.rests) > 0 {
 		l.wake(now)

@@ -86,7 +86,6 @@ func (l *Line) judge(w *webhook, h *host, isCurrent bool, result Result, now tim
 	if wasUnwell && !h.pause.IsUnwell(now) {
 		for _, other := range l.at(h) {
 			l.ask(other)
-			l.turn(other)
 		}
 	}
 	if !isCurrent {

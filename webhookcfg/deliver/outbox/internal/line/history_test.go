@@ -310,6 +310,7 @@ func (h *history) begin(r *Row) {
 	}
 	h.attempts++
 	s.sent++
+	h.limit(r, hook)
 	if !h.failing && h.first[r.Entity] > r.Seq {
 		h.fatal("%d of %s starts after %d", r.Seq, r.Entity, h.first[r.Entity])
 	}
@@ -345,6 +346,27 @@ func (h *history) begin(r *Row) {
 }
 
 var schedule = []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute}
+
+// limit checks that an attempt that starts is within the limits, and that its webhook isn't paused.
+func (h *history) limit(r *Row, hook Hook) {
+	l, w := h.line, r.of
+	of := 0
+	for _, other := range l.rows {
+		if other.Entity == r.Entity && other.state == started {
+			of++
+		}
+	}
+	switch {
+	case of != 1:
+		h.fatal("%d attempts of %s are under way", of, r.Entity)
+	case l.underWay > l.limits.PerClient, hook.Host != "" && w.host.underWay > l.limits.PerHost:
+		h.fatal("%d attempts are under way, %d of them at %s", l.underWay, w.host.underWay, hook.Host)
+	case w.pause.IsFailing() && w.underWay > 1 || w.host.pause.IsFailing() && w.host.underWay > 1:
+		h.fatal("%d attempts are under way at %s, which fails", w.underWay, hook.Host)
+	case w.isPaused(h.now):
+		h.fatal("%s is paused for %v", hook.Host, w.opens().Sub(h.now))
+	}
+}
 
 func (h *history) write(writes []Write) { h.unwritten = append(h.unwritten, writes...) }
 

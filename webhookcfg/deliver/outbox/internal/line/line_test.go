@@ -247,10 +247,12 @@ func TestQuiet(t *testing.T) {
 func TestHostPause(t *testing.T) {
 	h := calm(t)
 	h.down["b"] = NoConnection
+	h.setAll("b", 100)
 	for i := range 20 {
 		entity := fmt.Sprint("e", i)
 		h.override(entity, "b", uint64(i))
 		h.enqueue(entity, 2)
+		h.enqueue("of the base", 1)
 	}
 	h.pass(10 * time.Minute)
 	before := h.attempts
@@ -265,6 +267,9 @@ func TestHostPause(t *testing.T) {
 		if entity := fmt.Sprint("e", i); h.delivered(entity) != 2 {
 			t.Errorf("%d of 2 of %s are delivered after the pause", h.delivered(entity), entity)
 		}
+	}
+	if got := h.delivered("of the base"); got < 15 { // some wait for a retry
+		t.Errorf("%d of 20 of the base are delivered after the pause, want 15", got)
 	}
 }
 
@@ -321,11 +326,77 @@ func TestRestore(t *testing.T) {
 	if got := h.attempts - before; got > 2 {
 		t.Errorf("%d attempts after a restart, want at most one for each pause", got)
 	}
+	h.pass(time.Hour)
 	clear(h.down)
-	h.setAll("a", 3)
-	h.override("e", "b", 3)
-	for _, entity := range []string{"e", "other", "x", "y"} {
-		h.await(entity, 20, 5*time.Second)
+	for h.waiting() > 0 { // by itself, after the pauses
+		if h.pass(time.Minute); h.now.Sub(time.Unix(1_800_000_000, 0)) > 24*time.Hour {
+			t.Fatalf("%d still wait", h.waiting())
+		}
+	}
+	for i := range 3 {
+		for _, entity := range []string{"e", "other", "x"} {
+			h.enqueue(entity, 1)
+			h.await(entity, 21+i, 200*time.Millisecond)
+		}
+	}
+}
+
+// TestRestoredAndSet: a webhook that was set since its pause was saved isn't paused.
+func TestRestoredAndSet(t *testing.T) {
+	h := calm(t)
+	h.down["a/1"], h.down["b/1"] = Failure, Failure
+	h.override("e", "b", 1)
+	h.enqueue("e", 10)
+	for i := range 20 {
+		h.enqueue(fmt.Sprint("x", i), 1)
+	}
+	h.pass(10 * time.Minute)
+	h.overrides["e"], h.base = h.hook("b", 2, true), h.hook("a", 2, false)
+	h.restart()
+	h.await("e", 10, 5*time.Second)
+	for i := range 20 {
+		h.await(fmt.Sprint("x", i), 1, time.Second)
+	}
+}
+
+// TestTurnsOfRetries: with one slot, retries and what is new take turns.
+func TestTurnsOfRetries(t *testing.T) {
+	h := calm(t)
+	h.limits.PerHost = 1
+	for i := range 40 {
+		s := &stored{seq: int64(len(h.rows) + 1), entity: fmt.Sprint("r", i), group: groupOf(h.base.Setting, false, true), attempts: 1}
+		h.rows, h.open = append(h.rows, s), append(h.open, s)
+	}
+	h.restart()
+	for i := range 40 {
+		h.enqueue(fmt.Sprint("n", i), 1)
+	}
+	h.pass(40 * h.takes)
+	for h.delivered("r19") == 0 {
+		h.pass(h.takes)
+	}
+	fresh := 0
+	for i := range 40 {
+		fresh += h.delivered(fmt.Sprint("n", i))
+	}
+	if fresh < 15 || fresh > 25 {
+		t.Errorf("%d new ones went beside 20 retries", fresh)
+	}
+}
+
+// TestWork: notifications that fail cost a question for each retry that's due at most.
+func TestWork(t *testing.T) {
+	h := calm(t)
+	h.limits.MaxPause = time.Second
+	h.down["a"], h.down["b"] = Failure, NoConnection
+	h.override("o", "b", 1)
+	for i := range 30 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.enqueue("o", 5)
+	h.pass(3 * time.Hour)
+	if most := h.attempts + h.attempts/2 + 20; h.questions > most {
+		t.Errorf("%d questions for %d attempts", h.questions, h.attempts)
 	}
 }
 

@@ -87,7 +87,6 @@ func (l *Line) set(w *webhook, h Hook, now time.Time) {
 		g.all, g.more, g.next = true, true, time.Time{}
 	}
 	l.ask(w)
-	l.turn(w)
 }
 
 // lead makes a webhook lead to a host.
