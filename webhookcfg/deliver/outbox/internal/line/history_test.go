@@ -299,6 +299,11 @@ func (h *history) begin(r *Row) {
 		h.write(h.line.End(r, Result{IsOurs: true, Start: h.now}, h.now))
 		return
 	}
+	if !h.steady && h.random.IntN(30) == 0 { // the lease has ended meanwhile, for a moment
+		h.write(h.line.Cancel(r, h.now))
+		h.at(time.Millisecond, func() {})
+		return
+	}
 	if r.Entity == h.refuses {
 		h.write(h.line.End(r, Result{IsOurs: true, Start: h.now}, h.now))
 		return

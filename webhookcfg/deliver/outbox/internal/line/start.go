@@ -20,18 +20,18 @@ func (l *Line) Start(now time.Time) *Row {
 		}
 	}
 	l.wasBase = false
-	for i := 0; i < len(l.turns); i++ {
+	for i := 0; i < len(l.turns); {
 		w := l.turns[i]
 		if len(w.fresh)+len(w.tried) == 0 {
 			w.inTurn = false
 			l.turns = slices.Delete(l.turns, i, i+1)
-			i--
 			continue
 		}
 		if r := l.startOf(w, now); r != nil {
 			l.turns = append(slices.Delete(l.turns, i, i+1), w)
 			return r
 		}
+		i++
 	}
 	return l.startOf(l.base, now)
 }
