@@ -32,6 +32,13 @@ func NewMessages(db *sql.DB, d sqlstore.Dialect, prefix string) (*Messages, erro
 	return &Messages{db, e, prefix + "outbox_"}, nil
 }
 
+// WithClock returns the table with another expression for the time, so that tests can set it.
+func (m *Messages) WithClock(now string) *Messages {
+	e := *m.engine
+	e.Now = now
+	return &Messages{m.db, &e, m.prefix}
+}
+
 // Create creates the table.
 func (m *Messages) Create(ctx context.Context) error {
 	text, err := schemas.ReadFile(m.engine.file)
