@@ -152,6 +152,11 @@ func (l *Line) Looked(entity string, h Hook, now time.Time) {
 	}
 }
 
+// LookFailed says that a webhook couldn't be looked up.
+func (l *Line) LookFailed(entity string, now time.Time) {
+	l.looks = append(l.looks, look{entity, now.Add(l.jitter(maxRest))})
+}
+
 func (l *Line) willLook(entity string) bool {
 	return slices.ContainsFunc(l.looks, func(k look) bool { return k.entity == entity })
 }
@@ -167,9 +172,4 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// LookFailed says that a webhook couldn't be looked up.
-func (l *Line) LookFailed(entity string, now time.Time) {
-	l.looks = append(l.looks, look{entity, now.Add(l.jitter(maxRest))})
 }

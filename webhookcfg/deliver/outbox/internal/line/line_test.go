@@ -613,3 +613,25 @@ func TestClientLimit(t *testing.T) {
 		t.Errorf("%d attempts are under way, want 5", h.line.underWay)
 	}
 }
+
+// TestStaleView: a view of the webhooks that goes back to a former setting for a moment costs
+// attempts, and no more than that.
+func TestStaleView(t *testing.T) {
+	h := calm(t)
+	h.override("e", "b", 1)
+	was := h.overrides["e"]
+	h.override("e", "b", 2)
+	h.pass(30 * time.Second)
+	h.down["b"] = Failure
+	h.enqueue("e", 2)
+	h.pass(time.Second)
+	before := h.questions
+	h.line.Looked("e", was, h.now)
+	h.line.Looked("e", h.overrides["e"], h.now)
+	h.pass(3 * time.Second)
+	if got := h.questions - before; got > 5 {
+		t.Errorf("%d questions in three seconds", got)
+	}
+	delete(h.down, "b")
+	h.await("e", 2, 10*time.Minute)
+}

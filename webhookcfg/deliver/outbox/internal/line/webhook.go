@@ -84,7 +84,7 @@ func (l *Line) set(w *webhook, h Hook, now time.Time) {
 	w.restored = nil
 	w.setting, w.target = h.Setting, h.Target
 	for _, g := range w.groups {
-		g.all, g.more, g.next = true, true, time.Time{}
+		g.all, g.more, g.next = !w.owns(g.id), true, time.Time{}
 	}
 	l.ask(w)
 }
