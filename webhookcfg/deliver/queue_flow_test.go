@@ -101,7 +101,7 @@ func TestShareOfAHostsQueue(t *testing.T) {
 		deferrals  int
 	}{
 		{4, time.Second, [3][2]float64{{0.97, 1.01}, {0.97, 1.01}, {0.97, 1.01}}, 0},
-		{64, 100 * time.Millisecond, [3][2]float64{{0.03, 0.08}, {0.2, 0.3}, {0.7, 1.01}}, 200},
+		{64, 100 * time.Millisecond, [3][2]float64{{0.03, 0.08}, {0.2, 0.3}, {0.6, 1.01}}, 200},
 		{64, time.Second, [3][2]float64{{0, 0.03}, {0.03, 0.08}, {0.15, 0.25}}, 200},
 	} {
 		for i, takes := range takes {
