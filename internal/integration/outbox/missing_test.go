@@ -128,6 +128,36 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
+// TestHealthyAfterRun: a queue whose Run has ended with an error isn't healthy, whatever became of the
+// cause, until it runs again.
+func TestHealthyAfterRun(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			f.set("a", "/")
+			for _, table := range tables {
+				f.execute("DROP TABLE " + f.prefix + "outbox_" + table)
+			}
+			ended := f.box.Run(t.Context())
+			if !errors.Is(ended, outbox.ErrNoTables) {
+				t.Fatalf("Run without tables: %v", ended)
+			}
+			if err := f.box.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.box.Healthy(t.Context()); !errors.Is(err, ended) || !strings.Contains(err.Error(), "Run has ended") {
+				t.Errorf("while nothing is sent: %v", err)
+			}
+			f.run()
+			f.enqueue("a", "e", "m")
+			f.await(1, time.Minute)
+			if err := f.box.Healthy(t.Context()); err != nil {
+				t.Errorf("running again: %v", err)
+			}
+		})
+	}
+}
+
 // TestMissingKey: a restore of PostgreSQL creates the keys last, and pg_restore -t leaves them out.
 // Without them nothing keeps a client from having two lines, or a notification from being there
 // twice, so the queue doesn't work with such tables.

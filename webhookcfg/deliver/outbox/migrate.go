@@ -93,13 +93,19 @@ func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 
 // Healthy returns nil if the database responds, has all tables of the outbox, in a version that this
 // process works with, and executes a statement that writes. Otherwise the error names what's missing
-// and says what to do. Use it for an alert: while tables are missing, [Outbox.Run] waits for them. Healthy
-// doesn't look at Run itself, so it can return nil although Run has ended with an error. The statement
-// changes no row, so Healthy doesn't notice a full disk.
+// and says what to do. Use it for an alert: while tables are missing, [Outbox.Run] waits for them once it
+// has started. If Run has ended with an error, Healthy returns that error until you call Run again. The
+// statement changes no row, so Healthy doesn't notice a full disk.
 //
 // You can call Healthy as often as you like. It asks the database at most once a second, for at
 // most five seconds. Calls in between get the same result.
 func (o *Outbox) Healthy(ctx context.Context) error {
+	o.mu.Lock()
+	ended := o.ended
+	o.mu.Unlock()
+	if ended != nil {
+		return fmt.Errorf("outbox: Run has ended, so this process sends nothing until it calls Run again: %w", ended)
+	}
 	return o.tables.health.Do(ctx, func(ctx context.Context) error {
 		err := o.tables.check(ctx)
 		if o.tables.fitted.Load() && errors.Is(err, ErrNewerSchema) {

@@ -114,6 +114,7 @@ type Outbox struct {
 
 	mu        sync.Mutex
 	running   bool
+	ended     error                // with which the last Run ended, until it runs again
 	process   *process             // that Run runs; nil if none
 	expected  map[string]time.Time // the last Enqueue of clients without Committed
 	enqueuing chan struct{}        // has an element after an Enqueue

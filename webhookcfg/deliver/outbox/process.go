@@ -74,7 +74,8 @@ func newProcess(o *Outbox) *process {
 //
 // Run returns an error at once if it can't work: without a sender, if tables are missing when it
 // starts, if they're of a later version, or if another process has another [Options.Schedule] or
-// [Options.Order]. [Options.Logger] gets that error, too.
+// [Options.Order]. [Options.Logger] gets that error, too, and [Outbox.Healthy] returns it until you call
+// Run again.
 func (o *Outbox) Run(ctx context.Context) error {
 	err := o.work(ctx)
 	if err != nil {
@@ -84,22 +85,24 @@ func (o *Outbox) Run(ctx context.Context) error {
 }
 
 // work sends notifications until ctx ends. It returns an error if it can't.
-func (o *Outbox) work(ctx context.Context) error {
-	if o.sender == nil {
-		return errors.New("outbox: Run without a sender: pass one to New")
-	}
+func (o *Outbox) work(ctx context.Context) (err error) {
 	o.mu.Lock()
 	isRunning := o.running
-	o.running = true
+	if !isRunning {
+		o.running, o.ended = true, nil
+	}
 	o.mu.Unlock()
 	if isRunning {
 		return errors.New("outbox: Run is running already")
 	}
 	defer func() {
 		o.mu.Lock()
-		o.running = false
+		o.running, o.ended = false, err
 		o.mu.Unlock()
 	}()
+	if o.sender == nil {
+		return errors.New("outbox: Run without a sender: pass one to New")
+	}
 	hasJoined := false
 	for {
 		p := newProcess(o)
