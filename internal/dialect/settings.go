@@ -63,7 +63,7 @@ var advicesPostgreSQL = []Advice{
 	},
 	{
 		`current_setting('idle_in_transaction_session_timeout') = '0'`,
-		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to 5s, with the unit, in the DSN or, behind a pooler, with ALTER ROLE, and let the pooler reconnect",
+		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to 5s, with the unit, in the DSN or, behind a pooler, with ALTER ROLE, and let the pooler reconnect; this ends all transactions of this pool that idle for longer, also yours: if yours do, give the store and Run a pool of their own",
 	},
 }
 
@@ -82,7 +82,7 @@ var advicesMySQL = []Advice{
 	},
 	{
 		`@@session.innodb_lock_wait_timeout > 5`,
-		"abandoned changes keep sessions of the server for long: set innodb_lock_wait_timeout to 1 in the DSN",
+		"abandoned changes keep sessions of the server for long: set innodb_lock_wait_timeout to 1 in the DSN; this holds for all statements of this pool, also yours: if yours wait for locks for longer, give the store and Run a pool of their own",
 	},
 }
 

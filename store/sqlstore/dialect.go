@@ -47,7 +47,8 @@ func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 // notices after the statement. Until then, a session that waits for a locked row counts
 // towards max_connections, for 50 seconds by default. If many changes of one client are
 // abandoned, that can be hundreds of sessions. The store retries changes that run into the
-// timeout.
+// timeout. It holds for all statements of the pool, also yours: if yours wait for locks for longer,
+// give the store a pool of its own.
 //
 // Leave autocommit on for all connections. Without it, reads never see later changes. The
 // store checks that on one connection, and fails every call if it's off.

@@ -127,6 +127,9 @@
 //	MariaDB     idle_write_transaction_timeout
 //	MySQL       wait_timeout
 //
+// That holds for all transactions of the pool, also yours: if yours idle for longer, give the store
+// a pool of its own.
+//
 // # Failover
 //
 // Connect to the primary only, for instance with target_session_attrs=read-write. On MySQL and

@@ -52,8 +52,10 @@
 // If a process freezes or loses its network in the middle of a transaction, others can go on with
 // its clients only when the server has ended that transaction. On PostgreSQL the outbox asks the
 // server to do so within four seconds. On MariaDB, set idle_write_transaction_timeout to 4, and on
-// MySQL a short wait_timeout. On SQLite, others wait until the process goes on or is killed.
-// [Outbox.Check] warns of this and of other settings.
+// MySQL a short wait_timeout. These hold for all transactions of the pool, also yours: if yours idle
+// for longer, give Run a pool of its own. Enqueue works in a transaction of any pool. On SQLite,
+// others wait until the process goes on or is killed. [Outbox.Check] warns of this and of other
+// settings.
 //
 // A notification that's delivered at once makes two versions of its row, and one that waits for
 // longer than a tenth of a second makes three. Each further attempt makes another. PostgreSQL and

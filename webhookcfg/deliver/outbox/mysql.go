@@ -14,6 +14,6 @@ SET since = CASE WHEN v.a > {message}.attempts THEN v.w ELSE since END, state = 
 	// MySQL has no such variable, and takes what's in a comment of MariaDB for a comment.
 	advices: []dialect.Advice{{
 		When: `/*M! @@session.idle_write_transaction_timeout NOT BETWEEN 1 AND 5 OR */ 1 = 0`,
-		Text: "others can't go on with the clients of a process that froze in a transaction: set idle_write_transaction_timeout to 4 in the DSN",
+		Text: "others can't go on with the clients of a process that froze in a transaction: set idle_write_transaction_timeout to 4 in the DSN; this ends all transactions of this pool that idle for longer, also yours: if yours do, give the store and Run a pool of their own",
 	}},
 }
