@@ -67,8 +67,10 @@ type Policy struct {
 
 	// Resolver looks up host names. If nil, [net.DefaultResolver] is used, which also appends the
 	// search domains of your system's configuration. Kubernetes has some, and tries them first. If a
-	// name in one of them can lead to a server that your clients shouldn't reach, leave them out with
-	// the option ndots:1, or with a Resolver of your own.
+	// name in one of them can lead to a server that your clients shouldn't reach, leave them out: run the
+	// process without search domains (in Kubernetes, with dnsPolicy: None and a dnsConfig without
+	// searches), or pass a Resolver of your own that appends a dot to each name. The option ndots:1 isn't
+	// enough, since a name that isn't found is then still looked up in the search domains.
 	Resolver Resolver
 
 	// Dial opens a connection to address, a literal address and port that was checked. It
