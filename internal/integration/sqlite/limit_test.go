@@ -18,10 +18,18 @@ func TestLimit(t *testing.T) {
 	path := newPath(t)
 	db := openDB(t, path, unsynced)
 	stores := []*sqlstore.Store{open(t, path), open(t, path), newStore(t, db)}
-	sqltest.Limit(t, db, "wh_", stores, sqltest.Trigger{File: "sqlite.sql", Refused: func(err error) bool {
-		e, ok := errors.AsType[*sqlite.Error](err)
-		return ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_TRIGGER
-	}})
+	sqltest.Limit(t, db, "wh_", stores, trigger)
+}
+
+var trigger = sqltest.Trigger{File: "sqlite.sql", Refused: func(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_TRIGGER
+}}
+
+// TestLimitOfPlan: each client can have a limit of its own, as the file says, and one without gets the default.
+func TestLimitOfPlan(t *testing.T) {
+	path := newPath(t)
+	sqltest.LimitOfPlan(t, openDB(t, path, unsynced), "wh_", open(t, path), trigger)
 }
 
 // TestLimitReads: the query of the trigger reads no rows of entities that are off, since it only

@@ -12,8 +12,9 @@
 -- at the first URL, reads no more than 500 rows, however many they are. (With url > '', the server
 -- would start at the rows that are off, because the index has only the first byte.)
 --
--- To give each client its own limit, let most be (SELECT ... FROM a table of yours). In
--- NEW.client, the client is in bytes: CONVERT(NEW.client USING utf8mb4).
+-- To give each client its own limit, read it from a table of yours: instead of DEFAULT 500 write
+--   DEFAULT COALESCE((SELECT p.most FROM plan p WHERE p.client = CONVERT(NEW.client USING utf8mb4)), 500)
+-- In NEW.client, the client is in bytes. Without COALESCE, a client without a row would have no limit.
 CREATE INDEX wh_override_url ON wh_override (client, gen, url(1));
 
 DELIMITER //

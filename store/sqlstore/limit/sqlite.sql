@@ -7,8 +7,9 @@
 -- Options.EntityExists bounds them, and each is a row. The index leaves them out, so a set reads
 -- no more than 500 rows, however many they are.
 --
--- To give each client its own limit, read it from a table of yours instead of 500, in both places. In
--- NEW.client, the client is in bytes: CAST(NEW.client AS TEXT).
+-- To give each client its own limit, read it from a table of yours: instead of 500 write, in both places,
+--   COALESCE((SELECT most FROM plan WHERE client = CAST(NEW.client AS TEXT)), 500)
+-- In NEW.client, the client is in bytes. Without COALESCE, a client without a row could set nothing.
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
 CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override

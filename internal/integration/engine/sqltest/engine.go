@@ -68,6 +68,7 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Sweep", Engine.sweep},
 		{"Erase", Engine.erase},
 		{"Limit", Engine.limit},
+		{"LimitOfPlan", Engine.limitOfPlan},
 		{"LimitReads", Engine.limitReads},
 		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -28,14 +32,20 @@ type Trigger struct {
 	Read            func(t testing.TB, db *sql.DB, prefix string) int64
 }
 
-// create creates the trigger and its index.
-func (tr Trigger) create(t *testing.T, db *sql.DB, prefix string, limit int) {
+// script returns the file.
+func (tr Trigger) script(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../store/sqlstore/limit/" + tr.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.NewReplacer("wh_", prefix, " 500", fmt.Sprint(" ", limit), "//\nDELIMITER ;\n", "").Replace(string(text))
+	return string(text)
+}
+
+// create creates the trigger and its index. The limit is a number or an expression.
+func (tr Trigger) create(t *testing.T, db *sql.DB, prefix, limit string) {
+	t.Helper()
+	script := strings.NewReplacer("wh_", prefix, " 500", " "+limit, "//\nDELIMITER ;\n", "").Replace(tr.script(t))
 	for statement := range strings.SplitSeq(script, ";\n\nDELIMITER //\n") {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -70,7 +80,7 @@ func (l limited) Apply(ctx context.Context, c webhookcfg.Change) error {
 // trigger, and that they can reach it. All stores use the tables with the prefix.
 func Limit(t *testing.T, db *sql.DB, prefix string, stores []*sqlstore.Store, trigger Trigger) {
 	const limit = 5
-	trigger.create(t, db, prefix, limit)
+	trigger.create(t, db, prefix, strconv.Itoa(limit))
 	var handlers []*webhookcfg.Handler
 	for _, st := range stores {
 		handlers = append(handlers, hooktest.NewHandler(t, limited{st, trigger.Refused}, hooktest.NewVerifier(t, "id", "a-long-random-secret"), &webhookcfg.Options{
@@ -114,6 +124,34 @@ func Limit(t *testing.T, db *sql.DB, prefix string, stores []*sqlstore.Store, tr
 		for _, client := range clients[:2] {
 			if err := handlers[0].Unset(t.Context(), client, webhookcfg.All()); err != nil {
 				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// LimitOfPlan checks what the file says about a limit for each client: one that the table of plans
+// doesn't have gets the default.
+func LimitOfPlan(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store, trigger Trigger) {
+	const few, limit = 2, 5
+	documented := regexp.MustCompile(`COALESCE\(.*\), 500\)`).FindString(trigger.script(t))
+	expression := strings.NewReplacer(" plan", " "+prefix+"plan", "500", strconv.Itoa(limit)).Replace(documented)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(strings.ReplaceAll(statement, "{plan}", prefix+"plan")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE TABLE {plan} (client varchar(100) PRIMARY KEY, most integer NOT NULL)")
+	t.Cleanup(func() { exec("DROP TABLE {plan}") })
+	exec(fmt.Sprintf("INSERT INTO {plan} (client, most) VALUES ('planned', %d)", few))
+	trigger.create(t, db, prefix, expression)
+
+	for client, want := range map[string]int{"planned": few, "unplanned": limit} {
+		for n := range limit + 1 {
+			change := webhookcfg.SetChange(client, webhookcfg.Entity(fmt.Sprint("e", n)), egress.NewURL("https://hooks.example.com/in"))
+			change.Time = time.Now().Truncate(time.Microsecond)
+			if err := st.Apply(t.Context(), change); (err == nil) != (n < want) || err != nil && !trigger.Refused(err) {
+				t.Errorf("%s, with %d of at most %d overrides: %v", client, n, want, err)
 			}
 		}
 	}
@@ -172,6 +210,15 @@ func (e Engine) limit(t *testing.T) {
 	Limit(t, db, name, stores, e.Limit)
 }
 
+// limitOfPlan tests the trigger with a table of plans.
+func (e Engine) limitOfPlan(t *testing.T) {
+	db := e.Open(t, e.Shared(t).DSN())
+	name := prefix(t, db)
+	st := e.store(t, db, name)
+	migrate(t, st)
+	LimitOfPlan(t, db, name, st, e.Limit)
+}
+
 // limitReads checks that a set of a client reads no more rows than it may have overrides, however
 // many of its entities are off.
 func (e Engine) limitReads(t *testing.T) {
@@ -181,7 +228,7 @@ func (e Engine) limitReads(t *testing.T) {
 	st := e.store(t, db, name)
 	migrate(t, st)
 	const limit, doublings = 5, 14
-	e.Limit.create(t, db, name, limit)
+	e.Limit.create(t, db, name, strconv.Itoa(limit))
 
 	h := hooktest.NewHandler(t, st, hooktest.NewVerifier(t, "id", "a-long-random-secret"), &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
 	set := func(scope webhookcfg.Scope) {
