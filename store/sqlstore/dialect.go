@@ -70,18 +70,22 @@ func MySQL() Dialect { return Dialect{&mySQL} }
 //
 //	file:/var/lib/app/webhooks.db
 //		?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
-//		&_pragma=secure_delete(ON)
+//		&_pragma=secure_delete(ON)&_txlock=immediate
 //
 // That's a URI: write a # in the path as %23, a ? as %3F and a % as %25, or SQLite opens another
 // file, without these settings. [net/url.URL] writes it for you.
 //
 // With mattn/go-sqlite3 (the tests with it set _synchronous=OFF, since nothing crashes there):
 //
-//	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL, _secure_delete=on
+//	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL, _secure_delete=on,
+//	_txlock=immediate
 //
 // With WAL, reads don't wait for a change. With synchronous below FULL, you can lose
 // acknowledged changes in a power failure. The busy_timeout is how long SQLite waits for
 // another process before the store tries again. A call can outlast its context by that time.
+// With _txlock=immediate, your own transactions wait for their turn when they begin, as the store's
+// do. Without it, one that reads before it writes fails with SQLITE_BUSY if another has written in
+// between, and no busy_timeout helps. With another driver, begin yours with BEGIN IMMEDIATE.
 // Without secure_delete, the URLs of an erased client stay readable in the file until SQLite
 // reuses their space, which may be never.
 //

@@ -38,7 +38,7 @@
 //	transaction mode              lib/pq               binary_parameters=yes
 //	MariaDB 10.5+     MySQL       go-sql-driver/mysql  innodb_lock_wait_timeout=1
 //	SQLite 3.37+      SQLite      modernc.org/sqlite   busy_timeout, WAL, synchronous=FULL,
-//	                                                   secure_delete
+//	                                                   secure_delete, _txlock=immediate
 //	                              mattn/go-sqlite3     the same
 //
 // The minimum versions come from the manuals. MySQL 8 should work, but the tests never ran on

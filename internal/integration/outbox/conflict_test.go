@@ -103,6 +103,32 @@ func TestSerializable(t *testing.T) {
 	all.wait()
 }
 
+// TestEnqueueAfterRead: with the documented settings, a transaction can read before it enqueues,
+// although others would like to write in between.
+func TestEnqueueAfterRead(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			if dsn := e.dsn; e.name == "SQLite" {
+				e.dsn = func(t testing.TB) string { return dsn(t) + "&_txlock=immediate" }
+			}
+			f := newFixture(t, e, nil, nil)
+			tx := f.begin()
+			defer func() { _ = tx.Rollback() }()
+			var n int
+			if err := tx.QueryRow("SELECT COUNT(*) FROM " + f.prefix + "outbox_message").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			t.Log("another transaction meanwhile:", f.enqueueOne("b", "m"))
+			if err := f.box.Enqueue(t.Context(), tx, notification("a", "e", "m")); err != nil {
+				t.Fatal(err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // enqueueOne enqueues a notification in a transaction of its own.
 func (f *fixture) enqueueOne(client, id string) error {
 	tx, err := f.db.Begin()

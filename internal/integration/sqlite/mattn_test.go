@@ -17,7 +17,7 @@ import (
 )
 
 // mattnSettings are the fileSettings in mattn/go-sqlite3's syntax, without fsync.
-const mattnSettings = "?_busy_timeout=250&_journal_mode=WAL&_synchronous=OFF&_secure_delete=on"
+const mattnSettings = "?_busy_timeout=250&_journal_mode=WAL&_synchronous=OFF&_secure_delete=on&_txlock=immediate"
 
 func openMattnDB(t testing.TB, path string) *sql.DB {
 	t.Helper()

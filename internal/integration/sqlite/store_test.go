@@ -17,7 +17,7 @@ import (
 )
 
 // fileSettings are the settings that sqlstore's documentation asks for.
-const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
+const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)&_txlock=immediate"
 
 // unsynced are settings for tests without crashes. No write waits for the disk.
 var unsynced = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)

@@ -47,7 +47,9 @@
 //
 // The outbox works on PostgreSQL 13, MariaDB 10.6 and SQLite 3.38, or later, with the settings
 // that package [sqlstore] asks for. MySQL 8 should work, but the tests never ran on it. A
-// process uses a few connections of the pool, but one is enough.
+// process uses a few connections of the pool, but one is enough. On SQLite, see that your own
+// transactions take the write lock when they begin ([sqlstore.SQLite]), or those that read before
+// they enqueue can fail with SQLITE_BUSY.
 //
 // If a process freezes or loses its network in the middle of a transaction, others can go on with
 // its clients only when the server has ended that transaction. On PostgreSQL the outbox asks the
