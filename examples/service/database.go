@@ -65,6 +65,9 @@ func openDatabase(name string, isCreated bool, logger *slog.Logger) (d *database
 // secrets that isn't was lost, and an empty one would only hide that: every client would get a 401, or a
 // 404 for each of its modules.
 func (d *database) migrate(ctx context.Context) error {
+	if err := d.checkLost(ctx); err != nil {
+		return err
+	}
 	if err := d.webhooks.Migrate(ctx); err != nil {
 		return err
 	}
@@ -74,6 +77,47 @@ func (d *database) migrate(ctx context.Context) error {
 		}
 	}
 	return d.queue.Migrate(ctx)
+}
+
+// checkLost returns an error if all tables of the queue or of the webhooks were lost. It looks at those
+// that are created or filled last first, since another process may be creating them.
+func (d *database) checkLost(ctx context.Context) error {
+	_, hasSecrets, err := d.look(ctx, "secrets")
+	if err != nil {
+		return err
+	}
+	_, err = d.queue.Check(ctx)
+	hasQueue := !errors.Is(err, outbox.ErrNoTables)
+	hasWebhooks := false
+	for _, table := range []string{"wh_schema", "wh_client", "wh_override"} {
+		exists, _, err := d.look(ctx, table)
+		if err != nil {
+			return err
+		}
+		hasWebhooks = hasWebhooks || exists
+	}
+	const remedy = "restore them from a backup, with their keys and indexes; only if you can do without what was in them, run the statements in "
+	kind := strings.ToLower(d.dialect.String())
+	switch {
+	case hasSecrets && !hasQueue:
+		return fmt.Errorf("clients have secrets, but the queue's tables wh_outbox_* are missing: %swebhookcfg/deliver/outbox/schema/%s.sql", remedy, kind)
+	case hasQueue && !hasWebhooks:
+		return fmt.Errorf("the queue's tables are there, but those of the webhooks, wh_schema, wh_client, wh_override and wh_delivery, are missing: %sstore/sqlstore/schema/%s", remedy, kind)
+	}
+	return nil
+}
+
+// look reports whether a table exists, and whether it has a row.
+func (d *database) look(ctx context.Context, table string) (exists, hasRow bool, err error) {
+	var n int
+	switch err := d.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&n); {
+	case says(err, "42P01", "no such table"):
+		return false, false, nil
+	case errors.Is(err, sql.ErrNoRows):
+		return true, false, nil
+	default:
+		return err == nil, err == nil, err
+	}
 }
 
 // createTables creates the tables of modules and secrets. Processes take turns, because PostgreSQL refuses

@@ -732,6 +732,55 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
+// TestMissingTables: if all tables of the webhooks or of the queue are missing, migrate names them, and
+// doesn't create them empty while others are there. The statements that the error names do.
+func TestMissingTables(t *testing.T) {
+	for name, tt := range map[string]struct{ tables, schema string }{
+		"webhooks": {"wh_schema wh_client wh_override wh_delivery", "store/sqlstore/schema/sqlite"},
+		"queue":    {"wh_outbox_schema wh_outbox_message wh_outbox_line wh_outbox_process wh_outbox_again", "webhookcfg/deliver/outbox/schema/sqlite.sql"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newStore(t)
+			d, err := openDatabase(store, false, newLogger(t.Output()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = d.Close() }()
+			exec := func(statement string) {
+				t.Helper()
+				if _, err := d.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			exec("DROP VIEW wh_webhook")
+			for table := range strings.FieldsSeq(tt.tables) {
+				exec("DROP TABLE " + table)
+			}
+			for range 2 {
+				if text, err := command(t, store, "migrate"); err == nil || !strings.Contains(err.Error(), "wh_") || !strings.HasSuffix(err.Error(), tt.schema) {
+					t.Fatalf("%s, %v", text, err)
+				}
+			}
+			files := []string{filepath.Join("..", "..", filepath.FromSlash(tt.schema))}
+			if filepath.Ext(files[0]) == "" {
+				if files, err = filepath.Glob(filepath.Join(files[0], "*.sql")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				exec(string(text))
+			}
+			if text, err := command(t, store, "migrate"); err != nil {
+				t.Errorf("after its remedy: %s, %v", text, err)
+			}
+		})
+	}
+}
+
 // TestScheduleTwice: the last -schedule counts, as with other flags.
 func TestScheduleTwice(t *testing.T) {
 	cfg, err := parse([]string{"-schedule", "1s,2s", "-schedule", "3s"}, withMaster, t.Output())
