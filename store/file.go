@@ -42,8 +42,9 @@ var (
 // or the zero value.
 type FileOptions struct {
 	// Logger gets the progress and the result of opening, compactions, failures and
-	// recoveries, and the size of a torn tail that was cut. It never gets a URL. If nil,
-	// nothing is logged.
+	// recoveries, and the size of a torn tail that was cut. It's told that the file was created,
+	// which is a surprise if its directory isn't mounted. It never gets a URL. If nil, nothing is
+	// logged.
 	Logger *slog.Logger
 	// CompactRatio says when the store compacts its file in the background: once the
 	// superseded bytes are more than CompactRatio times the live ones, and at least 1 MiB.

@@ -48,8 +48,8 @@ type State interface {
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Logger gets the progress of reading, cuts, compactions, failures and recoveries. If
-	// it's nil, nothing is logged.
+	// Logger gets the creation of the file, the progress of reading, cuts, compactions, failures
+	// and recoveries. If it's nil, nothing is logged.
 	Logger *slog.Logger
 	// CompactRatio is the ratio of superseded bytes to live ones that starts a compaction,
 	// once at least 1 MiB is superseded. Zero means 1. With a negative ratio, compactions
@@ -229,6 +229,7 @@ func (l *Log) openOrCreate() (File, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.discard())
 	}
+	l.options.Logger.Info("log created: if there was one before, stop, and restore it or mount its directory", "file", l.name)
 	return w.logFile.file, nil
 }
 

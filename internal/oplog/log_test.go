@@ -144,6 +144,24 @@ func TestOpeningLogsProgress(t *testing.T) {
 	})
 }
 
+// TestLogsCreation: the log says that it created its file, and doesn't when it opens it again.
+func TestLogsCreation(t *testing.T) {
+	fs := faultfs.New()
+	for _, want := range []int{1, 0} {
+		var logged strings.Builder
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if strings.Count(logged.String(), `msg="log created: `) != want {
+			t.Errorf("logged %d times, want %d:\n%s", strings.Count(logged.String(), "created"), want, &logged)
+		}
+	}
+}
+
 // TestCompleteFilesAreSealed blanks the last record of complete files. If a file isn't
 // sealed, that could be a crash that lost a record whose caller hadn't returned.
 func TestCompleteFilesAreSealed(t *testing.T) {
