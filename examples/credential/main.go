@@ -114,6 +114,9 @@ func retire(path, id string, old bool, stdout io.Writer) error {
 	var left []string
 	err := edit(path, func(all lines) (lines, error) {
 		kept, err := all.retire(id, old)
+		if err == nil && old && len(kept) == len(all) {
+			return nil, fmt.Errorf("%s has only one secret, so there's no older one: to disable the id, leave out -old", id)
+		}
 		if err == nil && !old {
 			client = owner(all.of(id)[0])
 			left = kept.active(client)

@@ -94,6 +94,18 @@ func TestRotateAndRetire(t *testing.T) {
 	f.mustFail("-old", "retire", "acme")
 }
 
+// TestRetireOldFindsNone: whoever retires the older secrets of an id that has one secret learns that
+// nothing has changed, since it could be the one that leaked.
+func TestRetireOldFindsNone(t *testing.T) {
+	f := newFixture(t)
+	secret := f.must("add", "acme")
+	f.mustFail("-old", "retire", "acme")
+	if _, err := f.run("-old", "retire", "acme"); err == nil || !strings.Contains(err.Error(), "acme has only one secret") {
+		t.Errorf("got %v", err)
+	}
+	f.wantOwner("acme", secret, "acme")
+}
+
 // TestRetireNamesOtherIDs: whoever shuts a client out learns which of its ids are left.
 func TestRetireNamesOtherIDs(t *testing.T) {
 	f := newFixture(t)
