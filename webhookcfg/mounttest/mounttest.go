@@ -142,7 +142,8 @@ func isPlain(id string) bool {
 }
 
 // Run checks a target. If there is a failure, or if it couldn't complete the check, it fails
-// the test with the report. It logs the forms of request that it couldn't check.
+// the test with the report. It logs the forms of request that it couldn't check, so you only see them with
+// go test -v. To fail a test because of them, use [Check].
 func Run(t testing.TB, target Target) {
 	t.Helper()
 	report, err := Check(t.Context(), target)
