@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,8 +80,11 @@ func checkSyntax(rawURL string) error {
 	return nil
 }
 
-// hasSecondURL reports whether another URL follows a separator. If it's in a query, it's an
-// argument.
+// separators are what people put between two URLs, also as browsers and programs escape it in a path.
+var separators = []string{",", ";", " ", "\t", "\r", "\n", "%2c", "%3b", "%20", "%09", "%0d", "%0a"}
+
+// hasSecondURL reports whether another URL follows a separator. If it's in a query, or escaped
+// itself, it's an argument.
 func hasSecondURL(beforeQuery string) bool {
 	lower := strings.ToLower(beforeQuery)
 	for _, scheme := range []string{"http://", "https://"} {
@@ -89,7 +93,7 @@ func hasSecondURL(beforeQuery string) bool {
 			if !found {
 				break
 			}
-			if before != "" && strings.IndexByte(",; \t\r\n", before[len(before)-1]) >= 0 {
+			if slices.ContainsFunc(separators, func(s string) bool { return strings.HasSuffix(before, s) }) {
 				return true
 			}
 			rest = after
