@@ -583,6 +583,9 @@ func TestSigningKey(t *testing.T) {
 	for _, id := range []string{"", "a/b"} {
 		expect(t, call(t, http.MethodGet, server.URL+"/api/v1/signing-key?endpoint_id="+id, ""), `400 {"error":"invalid_request"`)
 	}
+	for _, query := range []string{"endpoint_id=e1&endpoint_id=e2", "moc_id=e1", "endpoint_id=e1&moc_id=e2", "endpoint_id=%zz", "endpoint_id=e1;a", "e1"} {
+		expect(t, call(t, http.MethodGet, server.URL+"/api/v1/signing-key?"+query, ""), "400 want one endpoint_id")
+	}
 }
 
 // TestWarm: a process that starts reads the webhooks that are set, before it needs one.

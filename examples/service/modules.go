@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -103,14 +104,19 @@ func (s *service) update(ctx context.Context, m module) (version int64, err erro
 }
 
 // getKey returns the key that the client's receivers verify with, or the one that verifies the
-// notifications of a module, if the query names one.
+// notifications of a module, if the query names one. It refuses a query that only seems to.
 func (s *service) getKey(h *webhookcfg.Handler) func(http.ResponseWriter, *http.Request, string) {
 	return func(w http.ResponseWriter, r *http.Request, client string) {
-		query := r.URL.Query()
-		id := query.Get("endpoint_id")
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		ids := query["endpoint_id"]
+		if err != nil || len(ids) > 1 || len(query) > len(ids) {
+			http.Error(w, "want one endpoint_id in the query, or no query", http.StatusBadRequest)
+			return
+		}
+		var id string
 		var hook webhookcfg.Webhook
-		if query.Has("endpoint_id") {
-			var err error
+		if len(ids) == 1 {
+			id = ids[0]
 			hook, err = h.Read(r.Context(), client, id)
 			if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
 				refusal.ServeHTTP(w, r)
