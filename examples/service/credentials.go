@@ -117,22 +117,45 @@ func (r recorder) Verify(ctx context.Context, id, secret string) (webhookcfg.Cli
 var credentialID = regexp.MustCompile(`^[!-9;-~]{1,128}$`)
 
 // addSecret prints a new secret of a client. A client can have two, so that it can change from
-// one to the other.
+// one to the other. Processes that add take turns, or each would count without the other's.
 func (d *database) addSecret(ctx context.Context, client, name string, out io.Writer) error {
 	if !credentialID.MatchString(client) || !credentialID.MatchString(name) {
 		return fmt.Errorf("client %q, secret %q: want 1 to 128 ASCII characters without blanks and colons", client, name)
 	}
 	secret := auth.GenerateSecret()
-	sum := sha256.Sum256([]byte(secret.Reveal()))
-	if n, err := d.change(ctx, insertSecret, client, name, sum[:]); says(err, "23505", "UNIQUE constraint") {
+	hashed, err := hash([]byte(secret.Reveal()))
+	if err != nil {
+		return err
+	}
+	if n, err := d.insertSecret(ctx, client, name, hashed); says(err, "23505", "UNIQUE constraint") {
 		return fmt.Errorf("client %s has, or had, a secret %s: choose another name", client, name)
 	} else if err != nil {
 		return fmt.Errorf("client %s: %w", client, err)
 	} else if n == 0 {
 		return fmt.Errorf("client %s has two secrets already: retire one of them first, by its name, which the command secrets shows", client)
 	}
-	_, err := fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
+	_, err = fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
 	return err
+}
+
+// insertSecret returns how many secrets it inserted: none if the client has two.
+func (d *database) insertSecret(ctx context.Context, client, name string, hashed []byte) (rows int64, err error) {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
+	if _, err := tx.ExecContext(ctx, takeTurns); err != nil {
+		return 0, err
+	}
+	result, err := tx.ExecContext(ctx, insertSecret, client, name, hashed)
+	if err == nil {
+		rows, err = result.RowsAffected()
+	}
+	if err != nil {
+		return 0, err
+	}
+	return rows, tx.Commit()
 }
 
 // retireSecrets retires a secret of a client, or all if no name is given. Every process refuses

@@ -120,6 +120,9 @@ func (d *database) look(ctx context.Context, table string) (exists, hasRow bool,
 	}
 }
 
+// takeTurns lets no other transaction continue that starts with it.
+const takeTurns = "UPDATE wh_schema SET version = version"
+
 // createTables creates the tables of modules and secrets. Processes take turns, because PostgreSQL refuses
 // to create a table that another transaction is about to create.
 func (d *database) createTables(ctx context.Context) error {
@@ -128,8 +131,7 @@ func (d *database) createTables(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after a commit
-	const lock = "UPDATE wh_schema SET version = version"
-	for _, statement := range []string{lock, createModules, createSecrets, indexRetired} {
+	for _, statement := range []string{takeTurns, createModules, createSecrets, indexRetired} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
