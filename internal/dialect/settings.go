@@ -78,7 +78,7 @@ var advicesMySQL = []Advice{
 	},
 	{
 		`@@global.log_bin = 0 OR @@global.sync_binlog <> 1`,
-		"without a binary log on disk, a crash can undo a change that others have read: enable log_bin, and set sync_binlog to 1",
+		"without a binary log on disk, a crash can undo a change that others have read: enable log_bin, set sync_binlog to 1, and let old logs expire with binlog_expire_logs_seconds, or they fill the disk",
 	},
 	{
 		`@@session.innodb_lock_wait_timeout > 5`,

@@ -56,6 +56,8 @@ func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 // Leave innodb_flush_log_at_trx_commit at 1, or a crash can undo acknowledged changes. Enable
 // the binary log too, and set sync_binlog to 1, which isn't MariaDB's default. Without that, a
 // crash can undo a change that wasn't acknowledged yet, but that readers have already seen.
+// MariaDB keeps all binary logs until the disk is full, unless you set binlog_expire_logs_seconds,
+// or expire_logs_days before MariaDB 10.6.
 //
 // In a Galera cluster, direct all reads and writes to one node. With several, reads lag,
 // which violates clause 14 of [webhookcfg.Store], unless you set wsrep_sync_wait to 7.
