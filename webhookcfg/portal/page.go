@@ -5,7 +5,9 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"io/fs"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +18,20 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+// templates are those of the pages, by name. Each has the layout and the parts that pages share.
+var templates = func() map[string]*template.Template {
+	parts := template.Must(template.ParseFS(assets, "assets/parts/*.html"))
+	files, err := fs.Glob(assets, "assets/pages/*.html")
+	if err != nil {
+		panic(err) // can't happen: the pattern is valid
+	}
+	pages := make(map[string]*template.Template, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		pages[name] = template.Must(template.Must(parts.Clone()).ParseFS(assets, file))
+	}
+	return pages
+}()
 
 // row is an override in a list.
 type row struct {

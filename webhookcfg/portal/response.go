@@ -32,7 +32,8 @@ func (v *visit) setHeader() {
 // write writes the page.
 func (v *visit) write() {
 	var content, whole bytes.Buffer
-	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
+	parts := templates[v.Template]
+	if err := parts.ExecuteTemplate(&content, "main", v); err != nil {
 		panic(err) // can't happen: the tests execute the templates with every page
 	}
 	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
@@ -40,7 +41,7 @@ func (v *visit) write() {
 		v.layout(page)
 		return
 	}
-	if err := templates.ExecuteTemplate(&whole, "layout", page); err != nil {
+	if err := parts.ExecuteTemplate(&whole, "layout", page); err != nil {
 		panic(err)
 	}
 	v.w.WriteHeader(page.Status)

@@ -18,7 +18,7 @@ func TestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "assets/page.html") {
+	for _, file := range append(files, pageFiles(t)...) {
 		if file == "text.go" || strings.HasSuffix(file, "_test.go") {
 			continue
 		}
@@ -44,6 +44,16 @@ func TestTexts(t *testing.T) {
 	if portal.Texts()["lang"] != "en" {
 		t.Error("the texts can be changed")
 	}
+}
+
+// pageFiles returns the names of all templates.
+func pageFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("assets/*/*.html")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no templates: ", err)
+	}
+	return files
 }
 
 // TestDeliveryWords: each state and reason of a delivery has its text, and each state that
@@ -93,7 +103,7 @@ func TestNotificationWords(t *testing.T) {
 // TestWeight: assets stay small, and hold no script.
 func TestWeight(t *testing.T) {
 	size := 0
-	for _, file := range []string{"assets/page.html", "assets/style.css"} {
+	for _, file := range append(pageFiles(t), "assets/style.css") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
