@@ -31,28 +31,6 @@ func (v *visit) asked(field string) string { return cmp.Or(v.Typed(field), v.que
 // Typed returns the text that a person typed into a field.
 func (v *visit) Typed(field string) string { return v.form.Get(field) }
 
-// Kept returns the fields with which a person goes on once they have signed in: those of the
-// form that they sent, or of the address that they asked for.
-func (v *visit) Kept() url.Values {
-	from := v.query
-	if v.form != nil {
-		from = v.form
-	}
-	kept := url.Values{}
-	for _, field := range v.routes[v.Page].kept(v.IsAgain) {
-		if from.Has(field) {
-			kept.Set(field, from.Get(field))
-		}
-	}
-	if v.IsAgain {
-		kept.Set("again", "1")
-	}
-	return kept
-}
-
-// Button returns the key of the text on the button of the form that was sent.
-func (v *visit) Button() string { return v.routes[v.Page].button }
-
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
 const maxQuery = 4 << 10

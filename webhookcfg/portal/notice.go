@@ -53,3 +53,17 @@ func (v *visit) noticeTag(address string) string {
 func newCookie(name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge}
 }
+
+// changed returns the address of the page that shows the effect of a change.
+func (v *visit) changed() string {
+	id := v.Typed("id")
+	switch {
+	case v.Page == "send-again":
+		return pageAddress("notification", url.Values{"message": {v.Typed("message")}})
+	case v.Page == "again" || v.Page == "again-all":
+		return entityAddress(v.Page, id)
+	case id != "":
+		return entityAddress("entity", id)
+	}
+	return pageAddress("all", nil)
+}

@@ -3,10 +3,14 @@ package portal
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"errors"
 	"html/template"
+	"io/fs"
 	"maps"
 	"net/http"
+	"path"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -84,15 +88,6 @@ func (v *visit) redirect(address string) error {
 	return nil
 }
 
-// style serves the stylesheet.
-func (v *visit) style() error {
-	style, _ := assets.ReadFile("assets/style.css") // embedded
-	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	v.w.Header().Set("Cache-Control", "private, max-age=300") // some shared caches ignore queries
-	_, _ = v.w.Write(style)
-	return nil
-}
-
 // response is the ResponseWriter of a visit.
 type response struct {
 	http.ResponseWriter
@@ -120,3 +115,30 @@ func (w *response) FlushError() error {
 
 // Unwrap lets an [http.ResponseController] find optional methods.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+//go:embed assets
+var assets embed.FS
+
+// templates are those of the pages, by name. Each has the layout and the parts that pages share.
+var templates = func() map[string]*template.Template {
+	parts := template.Must(template.ParseFS(assets, "assets/parts/*.html"))
+	files, err := fs.Glob(assets, "assets/pages/*.html")
+	if err != nil {
+		panic(err) // can't happen: the pattern is valid
+	}
+	pages := make(map[string]*template.Template, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		pages[name] = template.Must(template.Must(parts.Clone()).ParseFS(assets, file))
+	}
+	return pages
+}()
+
+// style serves the stylesheet.
+func (v *visit) style() error {
+	style, _ := assets.ReadFile("assets/style.css") // embedded
+	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	v.w.Header().Set("Cache-Control", "private, max-age=300") // some shared caches ignore queries
+	_, _ = v.w.Write(style)
+	return nil
+}

@@ -261,22 +261,3 @@ func (v *visit) signOut() error {
 	}
 	return v.toOverview()
 }
-
-// askToSignIn is why a person has to sign in first.
-type askToSignIn struct{ error }
-
-// gate responds with the reason only, and keeps the fields that the person typed.
-func (v *visit) gate(err error) {
-	v.fail(err)
-	_, v.AsksToSignIn = errors.AsType[askToSignIn](err)
-	if v.AsksToSignIn {
-		v.Person = "" // a right secret doesn't start a session if the sign-in fails after it
-	}
-	if v.AsksToSignIn && v.Options.SignIn != nil {
-		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
-	}
-	v.Template, v.Title, v.ID = "gate", "title", "" // an identifier can be whatever a link says
-	v.write()
-}
-
-func (e askToSignIn) Unwrap() error { return e.error }
