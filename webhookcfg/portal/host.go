@@ -14,22 +14,30 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// host calls a function of the host, which can quote the URL. If the function fails or
+// host is the service around the portal, as one request sees it: its functions and its log.
+type host struct {
+	r      *http.Request // without a body, and with time for a layout and texts when ctx has ended
+	ctx    context.Context
+	logger *slog.Logger
+	Client string // for whom somebody is signed in; "" if nobody is
+}
+
+// call calls a function of the host, which can quote the URL. If the function fails or
 // panics, the log gets the reason without secrets, and the person a sentence. The log also names a
 // function that takes the rest of the time, since those without an error can't say so.
-func (v *visit) host(function string, url egress.URL, call func() error) (err error) {
+func (h *host) call(function string, url egress.URL, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = v.panicked(function, value)
+			err = h.panicked(function, value)
 		}
 	}()
-	isLate := v.r.Context().Err() != nil
+	isLate := h.r.Context().Err() != nil
 	err = call()
-	if !isLate && errors.Is(v.r.Context().Err(), context.DeadlineExceeded) {
-		v.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", redact.Printable(v.Client))
+	if !isLate && errors.Is(h.r.Context().Err(), context.DeadlineExceeded) {
+		h.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", redact.Printable(h.Client))
 	}
 	if err != nil {
-		v.log("portal: "+function+" failed", func() []any { return []any{"error", v.redacted(err.Error(), url)} })
+		h.log("portal: "+function+" failed", func() []any { return []any{"error", h.redacted(err.Error(), url)} })
 		return unavailable
 	}
 	return nil
@@ -37,7 +45,7 @@ func (v *visit) host(function string, url egress.URL, call func() error) (err er
 
 // panicked logs a panic, and returns the error for the person. It withholds the panic's text,
 // unless the runtime wrote it: it can be a part of the page, with all that the page shows.
-func (v *visit) panicked(where string, value any) error {
+func (h *host) panicked(where string, value any) error {
 	err, _ := value.(error)
 	if errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler) // not a wrapper, since net/http only recognizes this one
@@ -47,7 +55,7 @@ func (v *visit) panicked(where string, value any) error {
 		text = "panic: " + e.Error()
 	}
 	// Also if the person has gone away, since a panic is always a defect.
-	v.logAt(slog.LevelError, "portal: "+where+" panicked", "client", redact.Printable(v.Client), "error", text, "stack", string(debug.Stack()))
+	h.logAt(slog.LevelError, "portal: "+where+" panicked", "client", redact.Printable(h.Client), "error", text, "stack", string(debug.Stack()))
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
@@ -61,16 +69,16 @@ const maxCookies = 8 << 10
 
 // redacted returns a text of the host's without the URL's path and query, in any of the usual
 // spellings, without those of other URLs, and without the secrets in the request.
-func (v *visit) redacted(text string, url egress.URL) string {
+func (h *host) redacted(text string, url egress.URL) string {
 	sent := 0
-	for _, cookie := range v.r.Header["Cookie"] {
+	for _, cookie := range h.r.Header["Cookie"] {
 		sent += len(cookie)
 	}
 	if sent > maxCookies {
 		return fmt.Sprintf("withheld: the cookies have %d bytes, too many to look for them", sent)
 	}
-	secrets, cookies := v.presented(), []string{v.r.Header.Get("Cookie")}
-	for _, cookie := range v.r.Cookies() {
+	secrets, cookies := h.presented(), []string{h.r.Header.Get("Cookie")}
+	for _, cookie := range h.r.Cookies() {
 		cookies = append(cookies, cookie.Value)
 	}
 	for _, cookie := range cookies {
@@ -82,22 +90,22 @@ func (v *visit) redacted(text string, url egress.URL) string {
 }
 
 // presented returns the secrets in the field Authorization.
-func (v *visit) presented() []string {
-	authorization := v.r.Header.Get("Authorization")
+func (h *host) presented() []string {
+	authorization := h.r.Header.Get("Authorization")
 	_, token, _ := strings.Cut(authorization, " ")
-	_, password, _ := v.r.BasicAuth()
+	_, password, _ := h.r.BasicAuth()
 	return []string{authorization, strings.TrimSpace(token), password}
 }
 
 // log logs an error of the service, with what reason returns. If the person has gone away, it's not
 // an error, and nobody needs its reason.
-func (v *visit) log(message string, reason func() []any) {
-	if !errors.Is(v.ctx.Err(), context.Canceled) {
-		v.logAt(slog.LevelError, message, append([]any{"client", redact.Printable(v.Client)}, reason()...)...)
+func (h *host) log(message string, reason func() []any) {
+	if !errors.Is(h.ctx.Err(), context.Canceled) {
+		h.logAt(slog.LevelError, message, append([]any{"client", redact.Printable(h.Client)}, reason()...)...)
 	}
 }
 
-func (v *visit) logAt(level slog.Level, message string, args ...any) {
+func (h *host) logAt(level slog.Level, message string, args ...any) {
 	defer func() { _ = recover() }() // the logger can panic, too
-	v.Parent.Logger.Log(v.ctx, level, message, args...)
+	h.logger.Log(h.ctx, level, message, args...)
 }

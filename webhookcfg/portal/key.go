@@ -13,7 +13,7 @@ func (v *visit) key() error {
 		return err
 	}
 	v.Template, v.Title, v.ID, v.Hook = "key", "key.title", id, hookView{Webhook: hook}
-	return v.host("Options.SigningKey", hook.URL, func() (err error) {
+	return v.call("Options.SigningKey", hook.URL, func() (err error) {
 		v.Key, err = v.Options.SigningKey(v.ctx, v.Client, id, hook)
 		if err == nil && v.Key == "" && !hook.URL.IsZero() {
 			err = errors.New("there is no key")

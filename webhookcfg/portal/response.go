@@ -56,7 +56,7 @@ func (v *visit) write() {
 // fields of the header that the layout has set for its own.
 func (v *visit) layout(page Page) {
 	header := v.w.Header().Clone()
-	err := v.host("Options.Layout", egress.URL{}, func() error {
+	err := v.call("Options.Layout", egress.URL{}, func() error {
 		v.Options.Layout(v.w, v.r, page)
 		if !v.w.isSent {
 			return errors.New("it has written nothing") // which would be a 200

@@ -85,7 +85,7 @@ func (v *visit) hostTest(function string, url egress.URL, call func(ctx context.
 	}
 	reason, isLate := "", false
 	var waiter interface{ RetryAfter() time.Duration }
-	err := v.host(function, url, func() (err error) {
+	err := v.call(function, url, func() (err error) {
 		reason, err = call(ctx)
 		if errors.As(err, &waiter) {
 			return nil

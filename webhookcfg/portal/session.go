@@ -123,7 +123,7 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 func (v *visit) enter() error {
 	if v.Options.Client != nil {
 		var client, actor string
-		err := v.host("Options.Client", egress.URL{}, func() (err error) {
+		err := v.call("Options.Client", egress.URL{}, func() (err error) {
 			client, actor, err = v.Options.Client(v.r.WithContext(v.ctx))
 			return err
 		})

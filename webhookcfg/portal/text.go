@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -240,16 +241,23 @@ var texts = map[string]string{
 	"error.temporarily_unavailable": "We can't do this right now. Try again in a moment.",
 }
 
+// words are the texts of a page, in the language of its person.
+type words struct {
+	*host
+	text      func(r *http.Request, key string) string // Options.Text
+	isEnglish bool                                     // since the host's function has failed
+}
+
 // T returns a text in the person's language.
-func (v *visit) T(key string, args ...any) string { return format(v.translated(key, texts[key]), args) }
+func (w *words) T(key string, args ...any) string { return format(w.translated(key, texts[key]), args) }
 
 // translated returns the host's text, or the English one. If the host's function fails once,
 // the rest of the page is English, and so is what comes after the time for the page is over.
-func (v *visit) translated(key, english string) string {
+func (w *words) translated(key, english string) string {
 	text := ""
-	if v.Options.Text != nil && !v.isEnglish && v.r.Context().Err() == nil {
-		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
-			text = v.Options.Text(v.r, key)
+	if w.text != nil && !w.isEnglish && w.r.Context().Err() == nil {
+		w.isEnglish = w.call("Options.Text", egress.URL{}, func() error {
+			text = w.text(w.r, key)
 			return nil
 		}) != nil
 	}
@@ -257,7 +265,7 @@ func (v *visit) translated(key, english string) string {
 }
 
 // Second is like Time, with seconds.
-func (*visit) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+func (*words) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // Time formats a time so that people can read it in any language.
-func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+func (*words) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -13,14 +13,13 @@ import (
 // exported fields.
 type visit struct {
 	*portal
+	*words
 	w     *response
 	sent  *http.Request // as it arrived, with its body
-	r     *http.Request // for the host: without a body, and with time for its layout and texts when ctx has ended
-	ctx   context.Context
 	query url.Values
 	form  url.Values // of a POST
-	// What has failed: the host's translation, its layout, and the state of deliveries.
-	isEnglish, isPlain, isUnknown bool
+	// What has failed: the host's layout, and the state of deliveries.
+	isPlain, isUnknown bool
 
 	Page    string // the name of the page, or of the one that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
@@ -29,7 +28,7 @@ type visit struct {
 
 	Status                int
 	Template, Title       string // a template that links to its own page has the name of that
-	Client, Person        string // for whom and who is signed in
+	Person                string // who is signed in
 	AsksToSignIn          bool
 	Done, Problem, Detail string
 	ID, Key               string
@@ -54,7 +53,8 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
 		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
 	}
-	v := &visit{portal: p, w: &response{ResponseWriter: w}, sent: r, r: r.WithContext(ctx), ctx: ctx, Page: "overview", Status: http.StatusOK, Title: "title"}
+	h := &host{r: r.WithContext(ctx), ctx: ctx, logger: p.Parent.Logger}
+	v := &visit{portal: p, words: &words{host: h, text: p.Options.Text}, w: &response{ResponseWriter: w}, sent: r, Page: "overview", Status: http.StatusOK, Title: "title"}
 	// A host's function that asks for a field would read any body, without a limit, and leave the files
 	// of a multipart form behind, since net/http only removes those of its own request.
 	v.r.Body, v.r.ContentLength = http.NoBody, 0
