@@ -2,34 +2,14 @@ package portal
 
 import (
 	"cmp"
-	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
-
-	"example.com/go-webhookcfg/internal/redact"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Again returns the text of a field, if the form was sent to this page, or tried.
-func (v *visit) Again(page, field string) string {
-	if v.Page != page && !(v.Page == "try" && page == "set") && !(v.Page == "try-all" && page == "all") {
-		return ""
-	}
-	return v.Typed(field)
-}
-
-// AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
-func (v *visit) AskedID() string { return v.asked("id") }
-
 func (v *visit) asked(field string) string { return cmp.Or(v.Typed(field), v.query.Get(field)) }
-
-// Typed returns the text that a person typed into a field.
-func (v *visit) Typed(field string) string { return v.form.Get(field) }
 
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
@@ -103,45 +83,6 @@ func lettersOf(name string) string {
 // example in the query, can mean that its sender meant only one entity.
 var oddForm = problem{status: http.StatusBadRequest, key: "error.odd_form"}
 
-// readForm reads the form of a POST. It has only fields of the page's own, each once.
-func (v *visit) readForm(r route) error {
-	if len(v.query) > 0 {
-		return oddForm
-	}
-	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
-	}
-	if v.sent.PostForm != nil {
-		v.log("portal: a middleware has read the form before: leave that to the portal", func() []any { return nil })
-		return problem{status: http.StatusInternalServerError, key: "error.server_error"}
-	}
-	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
-	if v.sent.ContentLength > v.Parent.BodyLimit {
-		return tooLarge // before a 100 response asks for the body
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.sent.Body, v.Parent.BodyLimit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge
-	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
-		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
-	}
-	for field, values := range form {
-		if len(values) != 1 || !slices.Contains(r.form, field) {
-			return oddForm
-		}
-	}
-	v.form = copied(form)
-	for _, field := range []string{"url", "confirm", "username"} {
-		v.trim(field)
-	}
-	return nil
-}
-
 // trim removes the blanks around what a person typed into a field, since pasting and the keyboards
 // of phones add some. The API never does that.
 func (v *visit) trim(field string) {
@@ -157,30 +98,4 @@ func (v *visit) trimID() {
 	if valid == nil || strings.TrimSpace(id) == id || !valid(id) {
 		v.trim("id")
 	}
-}
-
-// checkClient refuses a form that was made for another client, for example before the person
-// changed the account in another tab. They have to confirm a change of all again.
-func (v *visit) checkClient() error {
-	if v.Typed("client") == v.Client {
-		return nil
-	}
-	v.form.Del("confirm")
-	return problem{status: http.StatusConflict, key: "error.other_client"}
-}
-
-// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
-// the host makes the portal's own forms look like that.
-func (v *visit) checkOrigin() error {
-	if v.origins.Check(v.r) == nil {
-		return nil
-	}
-	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
-	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
-	} else {
-		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
-	}
-	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
 }

@@ -46,3 +46,17 @@ func (v *visit) Kept() url.Values {
 	}
 	return kept
 }
+
+// Again returns the text of a field, if the form was sent to this page, or tried.
+func (v *visit) Again(page, field string) string {
+	if v.Page != page && !(v.Page == "try" && page == "set") && !(v.Page == "try-all" && page == "all") {
+		return ""
+	}
+	return v.Typed(field)
+}
+
+// AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
+func (v *visit) AskedID() string { return v.asked("id") }
+
+// Typed returns the text that a person typed into a field.
+func (v *visit) Typed(field string) string { return v.form.Get(field) }

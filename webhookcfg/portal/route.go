@@ -1,11 +1,9 @@
 package portal
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -165,70 +163,6 @@ func (v *visit) again(reason error, form func(*visit) error) error {
 // ServeHTTP implements [http.Handler].
 func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
-}
-
-// guard guards every request in the same way, whether or not its page exists and its person
-// is signed in.
-func (p *portal) guard(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), p.Parent.Timeout)
-	defer cancel()
-	v := p.newVisit(ctx, w, r)
-	deadline, _ := ctx.Deadline()
-	v.ctx, cancel = context.WithTimeout(v.ctx, time.Until(deadline)*7/8)
-	defer cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			v.recover(v.panicked("a page", value))
-		}
-	}()
-	if err := v.check(); err != nil {
-		v.gate(err)
-	}
-}
-
-// check checks what all requests have in common, and then serves the page.
-func (v *visit) check() error {
-	if err := v.checkOrigin(); err != nil {
-		return err
-	}
-	if err := v.readQuery(); err != nil {
-		return err
-	}
-	return v.serve()
-}
-
-// serve responds to a request, or returns the reason why it can't.
-func (v *visit) serve() error {
-	route, ok := v.routes[v.Page]
-	if !ok {
-		return notFound
-	}
-	serve, isPost := route.get, false
-	switch v.r.Method {
-	case http.MethodGet, http.MethodHead:
-	case http.MethodPost:
-		serve, isPost = route.post, true
-	default:
-		serve = nil
-	}
-	if serve == nil {
-		v.w.Header().Set("Allow", route.allow())
-		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
-	}
-	if isPost {
-		if err := v.readForm(route); err != nil {
-			return err
-		}
-		v.IsAgain = !route.isPublic
-	} else if err := v.checkQuery(route); err != nil {
-		return err
-	}
-	if !route.isPublic {
-		if err := v.enter(); err != nil {
-			return err
-		}
-	}
-	return serve(v)
 }
 
 func (r route) allow() string {
