@@ -11,7 +11,7 @@ import (
 
 // againPage says what sending again would do, for an entity.
 func (v *visit) againPage() error {
-	v.ID = v.AskedID()
+	v.ID = v.asked("id")
 	if v.ID == "" {
 		return problem{status: http.StatusBadRequest, key: "error.no_id"}
 	}
@@ -49,11 +49,11 @@ func (v *visit) plan(s webhookcfg.Selection) (err error) {
 // selection returns what the form or the address selects. An address that names no period means
 // all of them. A form that names none has lost it.
 func (v *visit) selection(scope webhookcfg.Scope) (s webhookcfg.Selection, err error) {
-	odd := problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	odd := oddAddress
 	v.Since = v.query.Get("since")
 	switch {
 	case v.form != nil:
-		v.Since, odd = v.Typed("since"), oddForm
+		v.Since, odd = v.typed("since"), oddForm
 	case !v.query.Has("since"):
 		v.Since = anyTime
 	}

@@ -59,7 +59,7 @@ func (v *visit) setAll() error {
 	if err != nil {
 		return err
 	}
-	return v.handler.Set(v.ctx, v.Client, scope, v.Typed("url"))
+	return v.handler.Set(v.ctx, v.Client, scope, v.typed("url"))
 }
 
 // unsetAll leaves all entities without a webhook.
@@ -76,7 +76,7 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 	switch {
 	case v.Options.OneOnly:
 		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}
-	case v.Typed("confirm") != "all":
+	case v.typed("confirm") != "all":
 		return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.confirm"}
 	}
 	return webhookcfg.All(), nil

@@ -8,7 +8,7 @@ import (
 
 // entity shows the webhook in effect for one entity.
 func (v *visit) entity() error {
-	id := v.AskedID()
+	id := v.asked("id")
 	hook, err := v.handler.Read(v.ctx, v.Client, id)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (v *visit) set() error {
 	if err != nil {
 		return err
 	}
-	return v.handler.Set(v.ctx, v.Client, scope, v.Typed("url"))
+	return v.handler.Set(v.ctx, v.Client, scope, v.typed("url"))
 }
 
 // unset leaves one entity without a webhook.
@@ -49,7 +49,7 @@ func (v *visit) unset() error {
 // entityScope returns the scope of the entity that the person typed. If the field is empty,
 // that's an error, and never means all.
 func (v *visit) entityScope() (webhookcfg.Scope, error) {
-	if id := v.Typed("id"); id != "" {
+	if id := v.typed("id"); id != "" {
 		return webhookcfg.Entity(id), nil
 	}
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}

@@ -9,31 +9,41 @@ import (
 	"unicode"
 )
 
-func (v *visit) asked(field string) string { return cmp.Or(v.Typed(field), v.query.Get(field)) }
+// input is what a person asked for: the fields of the address, and those of the form that they sent.
+type input struct {
+	query, form url.Values // form is nil if none was sent
+}
+
+// typed returns the text that a person typed into a field.
+func (in *input) typed(field string) string { return in.form.Get(field) }
+
+// asked returns a field of the form or of the query, so that it survives a sign-in.
+func (in *input) asked(field string) string { return cmp.Or(in.typed(field), in.query.Get(field)) }
 
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
 const maxQuery = 4 << 10
 
-// readQuery parses the query, once for all pages.
-func (v *visit) readQuery() error {
-	if len(v.r.URL.RawQuery) > maxQuery {
-		return problem{status: http.StatusRequestURITooLong, key: "error.long_address"}
+// readQuery parses the query, once for all pages. The page is the overview if the query names none.
+func (in *input) readQuery(raw string) (page string, err error) {
+	const fallback = "overview"
+	if len(raw) > maxQuery {
+		return fallback, problem{status: http.StatusRequestURITooLong, key: "error.long_address"}
 	}
-	query, err := url.ParseQuery(v.r.URL.RawQuery)
+	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
+		return fallback, problem{status: http.StatusBadRequest, key: "error.invalid_request"}
 	}
-	v.query = copied(query)
-	page, ok := v.query["page"]
-	if len(page) > 1 {
-		return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	in.query = copied(query)
+	names, ok := in.query["page"]
+	switch {
+	case len(names) > 1:
+		return fallback, oddAddress
+	case !ok:
+		return fallback, nil
 	}
-	if ok {
-		v.Page = page[0]
-		v.query.Del("page")
-	}
-	return nil
+	in.query.Del("page")
+	return names[0], nil
 }
 
 // copied returns fields whose values share no memory with what they were parsed from, because
@@ -53,15 +63,15 @@ func copied(fields url.Values) url.Values {
 // one that a link has lost, so it never means all, and neither does one under a name that is
 // spelled in another way. Other fields don't matter: mail programs, for example, add their own to
 // links.
-func (v *visit) checkQuery(r route) error {
-	for name := range v.query {
-		if !slices.Contains(v.fields, name) && slices.Contains(v.fields, lettersOf(name)) {
-			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+func (in *input) checkQuery(own, all []string) error {
+	for name := range in.query {
+		if !slices.Contains(all, name) && slices.Contains(all, lettersOf(name)) {
+			return oddAddress
 		}
 	}
-	for _, field := range v.fields {
-		if values, ok := v.query[field]; ok && (len(values) != 1 || !slices.Contains(r.query, field)) {
-			return problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	for _, field := range all {
+		if values, ok := in.query[field]; ok && (len(values) != 1 || !slices.Contains(own, field)) {
+			return oddAddress
 		} else if ok && field == "id" && values[0] == "" {
 			return problem{status: http.StatusBadRequest, key: "error.no_id"}
 		}
@@ -79,23 +89,44 @@ func lettersOf(name string) string {
 	}, name)
 }
 
-// oddForm is why a form isn't one of the page's. An identifier that the form doesn't have, for
-// example in the query, can mean that its sender meant only one entity.
-var oddForm = problem{status: http.StatusBadRequest, key: "error.odd_form"}
+// oddAddress and oddForm are why an address or a form isn't one of the page's. An identifier
+// that the form doesn't have, for example in the query, can mean that its sender meant only one entity.
+var (
+	oddAddress = problem{status: http.StatusBadRequest, key: "error.odd_address"}
+	oddForm    = problem{status: http.StatusBadRequest, key: "error.odd_form"}
+)
+
+// readForm parses a form. It has only fields of the page's own, each once.
+func (in *input) readForm(body string, own []string) error {
+	form, err := url.ParseQuery(body)
+	if err != nil {
+		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
+	}
+	for field, values := range form {
+		if len(values) != 1 || !slices.Contains(own, field) {
+			return oddForm
+		}
+	}
+	in.form = copied(form)
+	for _, field := range []string{"url", "confirm", "username"} {
+		in.trim(field)
+	}
+	return nil
+}
 
 // trim removes the blanks around what a person typed into a field, since pasting and the keyboards
 // of phones add some. The API never does that.
-func (v *visit) trim(field string) {
-	if v.form.Has(field) {
-		v.form.Set(field, strings.Clone(strings.TrimSpace(v.Typed(field))))
+func (in *input) trim(field string) {
+	if in.form.Has(field) {
+		in.form.Set(field, strings.Clone(strings.TrimSpace(in.typed(field))))
 	}
 }
 
 // trimID removes the blanks around an identifier. It keeps them if the host's syntax allows them,
 // because the form of such an entity has them, too.
-func (v *visit) trimID() {
-	id, valid := v.Typed("id"), v.Parent.ValidEntityID
+func (in *input) trimID(valid func(id string) bool) {
+	id := in.typed("id")
 	if valid == nil || strings.TrimSpace(id) == id || !valid(id) {
-		v.trim("id")
+		in.trim("id")
 	}
 }

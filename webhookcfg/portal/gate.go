@@ -52,11 +52,11 @@ func (v *visit) Again(page, field string) string {
 	if v.Page != page && !(v.Page == "try" && page == "set") && !(v.Page == "try-all" && page == "all") {
 		return ""
 	}
-	return v.Typed(field)
+	return v.typed(field)
 }
 
-// AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
+// AskedID returns the identifier in the form or in the query.
 func (v *visit) AskedID() string { return v.asked("id") }
 
 // Typed returns the text that a person typed into a field.
-func (v *visit) Typed(field string) string { return v.form.Get(field) }
+func (v *visit) Typed(field string) string { return v.typed(field) }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +13,34 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// readForm reads the form of a POST. It has only fields of the page's own, each once.
-func (v *visit) readForm(r route) error {
+// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
+// the host makes the portal's own forms look like that.
+func (v *visit) checkOrigin() error {
+	if v.origins.Check(v.r) == nil {
+		return nil
+	}
+	source, _ := webhookcfg.SourceAddr(v.ctx)
+	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
+	} else {
+		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
+	}
+	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
+}
+
+// checkClient refuses a form that was made for another client, for example before the person
+// changed the account in another tab. They have to confirm a change of all again.
+func (v *visit) checkClient() error {
+	if v.typed("client") == v.Client {
+		return nil
+	}
+	v.form.Del("confirm")
+	return problem{status: http.StatusConflict, key: "error.other_client"}
+}
+
+// receive receives the form of a POST.
+func (v *visit) receive(r route) error {
 	if len(v.query) > 0 {
 		return oddForm
 	}
@@ -38,20 +62,7 @@ func (v *visit) readForm(r route) error {
 	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
 		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
-	}
-	for field, values := range form {
-		if len(values) != 1 || !slices.Contains(r.form, field) {
-			return oddForm
-		}
-	}
-	v.form = copied(form)
-	for _, field := range []string{"url", "confirm", "username"} {
-		v.trim(field)
-	}
-	return nil
+	return v.input.readForm(string(body), r.form)
 }
 
 // guard guards every request in the same way, whether or not its page exists and its person
@@ -78,7 +89,8 @@ func (v *visit) check() error {
 	if err := v.checkOrigin(); err != nil {
 		return err
 	}
-	if err := v.readQuery(); err != nil {
+	page, err := v.readQuery(v.r.URL.RawQuery)
+	if v.Page = page; err != nil {
 		return err
 	}
 	return v.serve()
@@ -103,11 +115,11 @@ func (v *visit) serve() error {
 		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
 	}
 	if isPost {
-		if err := v.readForm(route); err != nil {
+		if err := v.receive(route); err != nil {
 			return err
 		}
 		v.IsAgain = !route.isPublic
-	} else if err := v.checkQuery(route); err != nil {
+	} else if err := v.checkQuery(route.query, v.fields); err != nil {
 		return err
 	}
 	if !route.isPublic {
@@ -116,30 +128,4 @@ func (v *visit) serve() error {
 		}
 	}
 	return serve(v)
-}
-
-// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
-// the host makes the portal's own forms look like that.
-func (v *visit) checkOrigin() error {
-	if v.origins.Check(v.r) == nil {
-		return nil
-	}
-	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
-	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
-	} else {
-		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
-	}
-	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
-}
-
-// checkClient refuses a form that was made for another client, for example before the person
-// changed the account in another tab. They have to confirm a change of all again.
-func (v *visit) checkClient() error {
-	if v.Typed("client") == v.Client {
-		return nil
-	}
-	v.form.Del("confirm")
-	return problem{status: http.StatusConflict, key: "error.other_client"}
 }

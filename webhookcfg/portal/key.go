@@ -7,7 +7,7 @@ func (v *visit) key() error {
 	if v.Options.SigningKey == nil {
 		return notFound
 	}
-	id := v.AskedID()
+	id := v.asked("id")
 	hook, err := v.webhook(id)
 	if err != nil {
 		return err

@@ -56,10 +56,10 @@ func newCookie(name, value string, maxAge int) *http.Cookie {
 
 // changed returns the address of the page that shows the effect of a change.
 func (v *visit) changed() string {
-	id := v.Typed("id")
+	id := v.typed("id")
 	switch {
 	case v.Page == "send-again":
-		return pageAddress("notification", url.Values{"message": {v.Typed("message")}})
+		return pageAddress("notification", url.Values{"message": {v.typed("message")}})
 	case v.Page == "again" || v.Page == "again-all":
 		return entityAddress(v.Page, id)
 	case id != "":

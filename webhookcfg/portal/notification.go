@@ -30,10 +30,10 @@ func (v *visit) sendOneAgain() error {
 	if v.Parent.Notifications == nil {
 		return notFound
 	}
-	if v.Typed("message") == "" {
+	if v.typed("message") == "" {
 		return noNotification
 	}
-	return v.sendSelected(webhookcfg.Selection{ID: v.Typed("message")})
+	return v.sendSelected(webhookcfg.Selection{ID: v.typed("message")})
 }
 
 // missing says in a person's words that there's no such notification.

@@ -13,7 +13,7 @@ func (v *visit) notifications() error {
 		return notFound
 	}
 	v.Template, v.Title = "notifications", "sent.title"
-	v.ID, v.State = v.AskedID(), v.query.Get("state")
+	v.ID, v.State = v.asked("id"), v.query.Get("state")
 	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: v.ID, State: v.State, After: v.query.Get("after"), Limit: perPage})
 	if err != nil {
 		return err

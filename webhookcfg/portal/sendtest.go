@@ -63,10 +63,10 @@ func (v *visit) tryFor(scope webhookcfg.Scope) error {
 	if v.Options.Try == nil {
 		return notFound
 	}
-	if err := v.handler.Check(v.ctx, v.Client, scope, v.Typed("url")); err != nil {
+	if err := v.handler.Check(v.ctx, v.Client, scope, v.typed("url")); err != nil {
 		return err
 	}
-	target := egress.NewURL(v.Typed("url"))
+	target := egress.NewURL(v.typed("url"))
 	return v.hostTest("Options.Try", target, func(ctx context.Context) (string, error) {
 		return v.Options.Try(ctx, v.Client, scope.Entity(), target)
 	})

@@ -205,14 +205,14 @@ func (v *visit) signedIn(client, actor string) {
 	client, actor = strings.Clone(client), strings.Clone(actor) // an event can keep them
 	v.Client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
-	v.trimID()
+	v.trimID(v.Parent.ValidEntityID)
 }
 
 // signIn starts a session, and then shows the page that the person asked for. If they had
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
 func (v *visit) signIn() error {
-	id, secret := v.Typed("username"), v.Typed("password")
-	page := cmp.Or(v.Typed("then"), "overview")
+	id, secret := v.typed("username"), v.typed("password")
+	page := cmp.Or(v.typed("then"), "overview")
 	then, ok := v.routes[page]
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound

@@ -14,10 +14,9 @@ import (
 type visit struct {
 	*portal
 	*words
-	w     *response
-	sent  *http.Request // as it arrived, with its body
-	query url.Values
-	form  url.Values // of a POST
+	input
+	w    *response
+	sent *http.Request // as it arrived, with its body
 	// What has failed: the host's layout, and the state of deliveries.
 	isPlain, isUnknown bool
 
