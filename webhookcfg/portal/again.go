@@ -3,7 +3,6 @@ package portal
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -125,9 +124,4 @@ func (v *visit) sendSelected(s webhookcfg.Selection) error {
 		return problem{status: e.Status, key: "error.again_wait", wait: e.RetryAfter}
 	}
 	return missing(err)
-}
-
-// IsRepaired reports whether the person has just repaired a webhook.
-func (v *visit) IsRepaired() bool {
-	return slices.Contains([]string{"done.set", "done.all", "done.test", "done.test-all"}, v.Done)
 }

@@ -28,7 +28,7 @@ func (v *visit) all() error {
 // showMissing finds out how many notifications are missing once the base is repaired. The page of
 // an entity has found that out anyway.
 func (v *visit) showMissing() {
-	if v.Template == "all" && v.IsRepaired() && v.Parent.Notifications != nil {
+	if v.Template == "all" && v.IsRepaired && v.Parent.Notifications != nil {
 		_ = v.plan(webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
 	}
 }

@@ -15,7 +15,7 @@ type Route struct {
 func Routes() map[string]Route {
 	all := make(map[string]Route)
 	for path, r := range routes() {
-		all[path] = Route{r.query, r.form, r.post != nil, r.isPublic}
+		all[path] = Route{r.query, r.form.fields, r.post != nil, r.isPublic}
 	}
 	return all
 }

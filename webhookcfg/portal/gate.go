@@ -26,7 +26,7 @@ type askToSignIn struct{ error }
 func (e askToSignIn) Unwrap() error { return e.error }
 
 // Button returns the key of the text on the button of the form that was sent.
-func (v *visit) Button() string { return v.routes[v.Page].button }
+func (v *visit) Button() string { return v.routes[v.Page].form.button }
 
 // Kept returns the fields with which a person goes on once they have signed in: those of the
 // form that they sent, or of the address that they asked for.

@@ -40,7 +40,7 @@ func (v *visit) checkClient() error {
 }
 
 // receive receives the form of a POST.
-func (v *visit) receive(r route) error {
+func (v *visit) receive(own []string) error {
 	if len(v.query) > 0 {
 		return oddForm
 	}
@@ -62,7 +62,7 @@ func (v *visit) receive(r route) error {
 	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
 		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
 	}
-	return v.input.readForm(string(body), r.form)
+	return v.input.readForm(string(body), own)
 }
 
 // guard guards every request in the same way, whether or not its page exists and its person
@@ -115,7 +115,7 @@ func (v *visit) serve() error {
 		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
 	}
 	if isPost {
-		if err := v.receive(route); err != nil {
+		if err := v.receive(route.form.fields); err != nil {
 			return err
 		}
 		v.IsAgain = !route.isPublic

@@ -36,8 +36,8 @@ func (v *visit) takeNotice() {
 		address = pageAddress(v.Page, url.Values{"message": message})
 	}
 	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	if done := "done." + notice; texts[done] != "" && tag == v.noticeTag(address) {
-		v.Done = done
+	if form := v.routes[notice].form; form.done != "" && tag == v.noticeTag(address) {
+		v.Done, v.IsRepaired = form.done, form.repairs
 		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
 	}
 }
@@ -52,18 +52,4 @@ func (v *visit) noticeTag(address string) string {
 // scripts can't read it. Links on other sites send it, but forms on other sites don't.
 func newCookie(name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge}
-}
-
-// changed returns the address of the page that shows the effect of a change.
-func (v *visit) changed() string {
-	id := v.typed("id")
-	switch {
-	case v.Page == "send-again":
-		return pageAddress("notification", url.Values{"message": {v.typed("message")}})
-	case v.Page == "again" || v.Page == "again-all":
-		return entityAddress(v.Page, id)
-	case id != "":
-		return entityAddress("entity", id)
-	}
-	return pageAddress("all", nil)
 }

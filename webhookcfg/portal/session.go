@@ -237,7 +237,7 @@ func (v *visit) signIn() error {
 	}
 	http.SetCookie(v.w, cookie)
 	if v.IsAgain {
-		v.Done = "done.sign-in"
+		v.Done = v.routes["sign-in"].form.done
 		if err := v.checkClient(); err != nil {
 			v.Done = ""
 			v.fail(err)

@@ -20,8 +20,10 @@ type visit struct {
 	// What has failed: the host's layout, and the state of deliveries.
 	isPlain, isUnknown bool
 
-	Page    string // the name of the page, or of the one that a person asked for before the sign-in
-	IsAgain bool   // a form was sent, perhaps before a sign-in
+	Page string // the name of the page, or of the one that a person asked for before the sign-in
+	// IsRepaired means that the person may have just repaired a webhook.
+	IsRepaired bool
+	IsAgain    bool // a form was sent, perhaps before a sign-in
 	// IsUnsure means that nobody can tell whether the change was made.
 	IsUnsure bool
 
