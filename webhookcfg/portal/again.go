@@ -8,62 +8,74 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// againPage says what sending again would do, for an entity.
-func (v *visit) againPage() error {
-	v.ID = v.asked("id")
-	if v.ID == "" {
-		return problem{status: http.StatusBadRequest, key: "error.no_id"}
-	}
-	if err := v.showPlan(webhookcfg.Entity(v.ID)); err != nil {
-		return err
-	}
-	v.Obstacle = v.obstacle(v.ID)
-	return nil
+// againPage says what sending notifications again would do, for an entity or for all of them.
+type againPage struct {
+	*frame
+	Plan     plan
+	Since    string   // the key of the period that is selected
+	Periods  []string // in order, the longest first
+	Obstacle obstacle
 }
 
-// againAllPage says what sending again would do, for all entities.
-func (v *visit) againAllPage() error { return v.showPlan(webhookcfg.All()) }
+// plan says what sending a selection again would do.
+type plan struct{ webhookcfg.SendAgainPlan }
 
-func (v *visit) showPlan(scope webhookcfg.Scope) error {
-	if v.Parent.Notifications == nil {
-		return notFound
+// IsUnderWay reports whether the client's notifications are being sent again. It can't start that
+// again before it ends, and a count of the rest would be wrong a moment later.
+func (p plan) IsUnderWay() bool { return !p.Last.Started.IsZero() && p.Last.Ended.IsZero() }
+
+// obstacle says why nothing is sent for an entity now. It's the zero value if nothing keeps it.
+type obstacle struct{ Entity, Why string } // Why is the key of a text
+
+// showAgain says what sending again would do, for an entity.
+func showAgain(v *visit) (any, error) {
+	id := v.asked("id")
+	if id == "" {
+		return nil, problem{status: http.StatusBadRequest, key: "error.no_id"}
 	}
-	v.Template, v.Title = "again", "again.title"
-	if scope.IsAll() {
-		v.Title = "again.all"
-	}
-	s, err := v.selection(scope)
+	p, err := readAgain(v, webhookcfg.Entity(id), v.about("again", "again.title", id))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return v.plan(s)
+	p.Obstacle = readObstacle(v, id)
+	return p, nil
 }
 
-// plan finds out what sending a selection again would do.
-func (v *visit) plan(s webhookcfg.Selection) (err error) {
-	v.Plan, err = v.handler.PlanSendAgain(v.ctx, v.Client, s)
-	return err
+// showAgainAll says what sending again would do, for all entities.
+func showAgainAll(v *visit) (any, error) {
+	return readAgain(v, webhookcfg.All(), v.about("again", "again.all", ""))
 }
 
-// selection returns what the form or the address selects. An address that names no period means
-// all of them. A form that names none has lost it.
-func (v *visit) selection(scope webhookcfg.Scope) (s webhookcfg.Selection, err error) {
-	odd := oddAddress
-	v.Since = v.query.Get("since")
+func readAgain(v *visit, scope webhookcfg.Scope, f *frame) (*againPage, error) {
+	if v.Parent.Notifications == nil {
+		return nil, notFound
+	}
+	s, since, err := selection(&v.input, scope)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := readPlan(v, s)
+	return &againPage{frame: f, Plan: planned, Since: since, Periods: []string{anyTime, "day", "hour"}}, err
+}
+
+func readPlan(v *visit, s webhookcfg.Selection) (plan, error) {
+	p, err := v.handler.PlanSendAgain(v.ctx, v.Client, s)
+	return plan{p}, err
+}
+
+// readObstacle finds out why nothing is sent for an entity now. A page must not promise to send
+// again what would be dropped again. Nothing keeps a person from trying if the webhook can't be read.
+func readObstacle(v *visit, entity string) obstacle {
+	hook, err := v.handler.Read(v.ctx, v.Client, entity)
 	switch {
-	case v.form != nil:
-		v.Since, odd = v.typed("since"), oddForm
-	case !v.query.Has("since"):
-		v.Since = anyTime
+	case err != nil:
+		return obstacle{}
+	case hook.URL.IsZero():
+		return obstacle{entity, "source." + hook.Source.String()}
+	case readDeliveries(v, entity, hook).State == "stopped":
+		return obstacle{entity, "again.stopped"}
 	}
-	period, ok := periods[v.Since]
-	if !ok {
-		return s, odd
-	}
-	if s.Scope = scope; period > 0 {
-		s.Since = time.Now().Add(-period)
-	}
-	return s, nil
+	return obstacle{}
 }
 
 // periods are how far back a person can send notifications again.
@@ -71,54 +83,52 @@ var periods = map[string]time.Duration{anyTime: 0, "hour": time.Hour, "day": 24 
 
 const anyTime = "any"
 
-// Periods returns the keys of the periods in order, the longest first.
-func (*visit) Periods() []string { return []string{anyTime, "day", "hour"} }
-
-// obstacle returns the key of the text that says why nothing is sent for an entity now, or "". A page
-// must not promise to send again what would be dropped again. Nothing keeps a person from trying if
-// the webhook can't be read.
-func (v *visit) obstacle(entity string) string {
-	hook, err := v.handler.Read(v.ctx, v.Client, entity)
+// selection returns what the form or the address selects, and the key of its period. An address that
+// names no period means all of them. A form that names none has lost it.
+func selection(in *input, scope webhookcfg.Scope) (s webhookcfg.Selection, since string, err error) {
+	odd := oddAddress
+	since = in.query.Get("since")
 	switch {
-	case err != nil:
-		return ""
-	case hook.URL.IsZero():
-		return "source." + hook.Source.String()
-	case v.hook(entity, hook).State == "stopped":
-		return "again.stopped"
+	case in.form != nil:
+		since, odd = in.typed("since"), oddForm
+	case !in.query.Has("since"):
+		since = anyTime
 	}
-	return ""
+	period, ok := periods[since]
+	if !ok {
+		return s, "", odd
+	}
+	if s.Scope = scope; period > 0 {
+		s.Since = time.Now().Add(-period)
+	}
+	return s, since, nil
 }
 
-// IsUnderWay reports whether the client's notifications are being sent again. It can't start that
-// again before it ends, and a count of the rest would be wrong a moment later.
-func (v *visit) IsUnderWay() bool { return !v.Plan.Last.Started.IsZero() && v.Plan.Last.Ended.IsZero() }
-
 // sendAgain sends notifications of an entity again.
-func (v *visit) sendAgain() error {
+func sendAgain(v *visit) error {
 	scope, err := v.entityScope()
 	if err != nil {
 		return err
 	}
-	return v.sendMany(scope)
+	return sendMany(v, scope)
 }
 
 // sendAllAgain sends notifications of all entities again.
-func (v *visit) sendAllAgain() error { return v.sendMany(webhookcfg.All()) }
+func sendAllAgain(v *visit) error { return sendMany(v, webhookcfg.All()) }
 
-func (v *visit) sendMany(scope webhookcfg.Scope) error {
+func sendMany(v *visit, scope webhookcfg.Scope) error {
 	if v.Parent.Notifications == nil {
 		return notFound
 	}
-	s, err := v.selection(scope)
+	s, _, err := selection(&v.input, scope)
 	if err != nil {
 		return err
 	}
-	return v.sendSelected(s)
+	return sendSelected(v, s)
 }
 
 // sendSelected sends a selection again. If the queue asks to wait, the person reads what for.
-func (v *visit) sendSelected(s webhookcfg.Selection) error {
+func sendSelected(v *visit, s webhookcfg.Selection) error {
 	err := v.handler.SendAgain(v.ctx, v.Client, s)
 	if e, ok := errors.AsType[*webhookcfg.Error](err); ok && e.Status == http.StatusTooManyRequests {
 		return problem{status: e.Status, key: "error.again_wait", wait: e.RetryAfter}

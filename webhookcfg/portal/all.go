@@ -6,31 +6,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// all shows the base, and the overrides that a change of all would drop.
-func (v *visit) all() error {
-	const maxCount, maxPages = 1000, 20 // a page can be short of its limit, or empty
-	v.Template, v.Title = "all", "all.title"
-	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
-	base := page.Base
-	v.Dropped.add(page.Overrides)
-	for n := 1; err == nil && page.Next != "" && v.Dropped.Count() < maxCount && n < maxPages; n++ {
-		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-v.Dropped.Count())
-		v.Dropped.add(page.Overrides)
-	}
-	v.Dropped.IsMore = page.Next != ""
-	if err != nil {
-		return err
-	}
-	v.Hook = v.hook("", base) // last, since it can take all the time
-	return nil
-}
-
-// showMissing finds out how many notifications are missing once the base is repaired. The page of
-// an entity has found that out anyway.
-func (v *visit) showMissing() {
-	if v.Template == "all" && v.IsRepaired && v.Parent.Notifications != nil {
-		_ = v.plan(webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
-	}
+// allPage shows the base, and the overrides that a change of all would drop.
+type allPage struct {
+	*frame
+	Hook    hookView // the base
+	Dropped dropped
+	Plan    plan // of sending again, if somebody has just repaired the base
+	// What a person typed: a URL, and the word that confirms a set or an unset.
+	URL, Confirm, ConfirmUnset string
 }
 
 // dropped are the overrides that a change of all drops. Nothing brings them back, so the page has
@@ -53,9 +36,50 @@ func (d *dropped) add(overrides []webhookcfg.Override) {
 	d.Others += len(overrides)
 }
 
+// showAll shows the base, with the form that sets it.
+func showAll(v *visit) (any, error) {
+	p, err := readAll(v)
+	if err != nil {
+		return nil, err
+	}
+	p.Confirm = v.typed("confirm")
+	return p, nil
+}
+
+// showUnsetAll is showAll for the form that unsets all.
+func showUnsetAll(v *visit) (any, error) {
+	p, err := readAll(v)
+	if err != nil {
+		return nil, err
+	}
+	p.ConfirmUnset = v.typed("confirm")
+	return p, nil
+}
+
+func readAll(v *visit) (*allPage, error) {
+	const maxCount, maxPages = 1000, 20 // a page can be short of its limit, or empty
+	p := &allPage{frame: v.about("all", "all.title", ""), URL: v.typed("url")}
+	page, err := v.handler.List(v.ctx, v.Client, "", maxCount)
+	base := page.Base
+	p.Dropped.add(page.Overrides)
+	for n := 1; err == nil && page.Next != "" && p.Dropped.Count() < maxCount && n < maxPages; n++ {
+		page, err = v.handler.List(v.ctx, v.Client, page.Next, maxCount-p.Dropped.Count())
+		p.Dropped.add(page.Overrides)
+	}
+	p.Dropped.IsMore = page.Next != ""
+	if err != nil {
+		return nil, err
+	}
+	p.Hook = readDeliveries(v, "", base) // after the list, since it can take all the time
+	if form, ok := v.notice(); ok && form.repairs && v.Parent.Notifications != nil {
+		p.Plan, _ = readPlan(v, webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
+	}
+	return p, nil
+}
+
 // setAll sets the webhook of all entities.
-func (v *visit) setAll() error {
-	scope, err := v.allScope()
+func setAll(v *visit) error {
+	scope, err := allScope(v)
 	if err != nil {
 		return err
 	}
@@ -63,8 +87,8 @@ func (v *visit) setAll() error {
 }
 
 // unsetAll leaves all entities without a webhook.
-func (v *visit) unsetAll() error {
-	scope, err := v.allScope()
+func unsetAll(v *visit) error {
+	scope, err := allScope(v)
 	if err != nil {
 		return err
 	}
@@ -72,7 +96,7 @@ func (v *visit) unsetAll() error {
 }
 
 // allScope returns the scope of all entities, if the person typed the word that confirms it.
-func (v *visit) allScope() (webhookcfg.Scope, error) {
+func allScope(v *visit) (webhookcfg.Scope, error) {
 	switch {
 	case v.Options.OneOnly:
 		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}

@@ -6,30 +6,38 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// entity shows the webhook in effect for one entity.
-func (v *visit) entity() error {
+// entityPage shows the webhook in effect for one entity.
+type entityPage struct {
+	*frame
+	recent
+	Hook hookView
+	URL  string // that a person typed
+}
+
+// showEntity shows the webhook in effect for one entity.
+func showEntity(v *visit) (any, error) {
 	id := v.asked("id")
 	hook, err := v.handler.Read(v.ctx, v.Client, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.Template, v.ID, v.Hook = "entity", id, v.hook(id, hook)
-	v.showRecent(webhookcfg.Entity(id))
-	return nil
+	p := &entityPage{frame: v.about("entity", "title", id), Hook: readDeliveries(v, id, hook), URL: v.typed("url")}
+	p.recent = readRecent(v, webhookcfg.Entity(id))
+	return p, nil
 }
 
-// setForm shows the form again with which a person sets the webhook of an entity. The overview has
+// showSetForm shows the form again with which a person sets the webhook of an entity. The overview has
 // one, too, so it also gets those with an identifier that isn't one.
-func (v *visit) setForm() error {
-	if err := v.entity(); err == nil || v.ctx.Err() != nil {
-		return err // there's no time for another page either
+func showSetForm(v *visit) (any, error) {
+	p, err := showEntity(v)
+	if err == nil || v.ctx.Err() != nil {
+		return p, err // there's no time for another page either
 	}
-	v.ID = ""
-	return v.overview()
+	return showOverview(v)
 }
 
 // set sets the webhook of one entity.
-func (v *visit) set() error {
+func set(v *visit) error {
 	scope, err := v.entityScope()
 	if err != nil {
 		return err
@@ -38,7 +46,7 @@ func (v *visit) set() error {
 }
 
 // unset leaves one entity without a webhook.
-func (v *visit) unset() error {
+func unset(v *visit) error {
 	scope, err := v.entityScope()
 	if err != nil {
 		return err
@@ -48,8 +56,8 @@ func (v *visit) unset() error {
 
 // entityScope returns the scope of the entity that the person typed. If the field is empty,
 // that's an error, and never means all.
-func (v *visit) entityScope() (webhookcfg.Scope, error) {
-	if id := v.typed("id"); id != "" {
+func (in *input) entityScope() (webhookcfg.Scope, error) {
+	if id := in.typed("id"); id != "" {
 		return webhookcfg.Entity(id), nil
 	}
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}

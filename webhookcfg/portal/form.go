@@ -20,6 +20,25 @@ func (in *input) typed(field string) string { return in.form.Get(field) }
 // asked returns a field of the form or of the query, so that it survives a sign-in.
 func (in *input) asked(field string) string { return cmp.Or(in.typed(field), in.query.Get(field)) }
 
+// kept returns the fields with which a person goes on once they have signed in: those of the
+// form that they sent, or of the address that they asked for.
+func (in *input) kept(r route, isAgain bool) url.Values {
+	from := in.query
+	if in.form != nil {
+		from = in.form
+	}
+	kept := url.Values{}
+	for _, field := range r.kept(isAgain) {
+		if from.Has(field) {
+			kept.Set(field, from.Get(field))
+		}
+	}
+	if isAgain {
+		kept.Set("again", "1")
+	}
+	return kept
+}
+
 // maxQuery is the length of the longest query in bytes. The pages need much less. Each byte of
 // a query costs us memory and time, even if nobody is signed in.
 const maxQuery = 4 << 10

@@ -90,7 +90,7 @@ func (v *visit) check() error {
 		return err
 	}
 	page, err := v.readQuery(v.r.URL.RawQuery)
-	if v.Page = page; err != nil {
+	if v.page = page; err != nil {
 		return err
 	}
 	return v.serve()
@@ -98,7 +98,7 @@ func (v *visit) check() error {
 
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {
-	route, ok := v.routes[v.Page]
+	route, ok := v.routes[v.page]
 	if !ok {
 		return notFound
 	}
@@ -118,7 +118,7 @@ func (v *visit) serve() error {
 		if err := v.receive(route.form.fields); err != nil {
 			return err
 		}
-		v.IsAgain = !route.isPublic
+		v.isAgain = !route.isPublic
 	} else if err := v.checkQuery(route.query, v.fields); err != nil {
 		return err
 	}

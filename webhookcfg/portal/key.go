@@ -1,23 +1,43 @@
 package portal
 
-import "errors"
+import (
+	"errors"
 
-// key shows the signing key of the webhook in effect for an entity, or of the base.
-func (v *visit) key() error {
-	if v.Options.SigningKey == nil {
-		return notFound
-	}
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// keyPage shows the signing key of the webhook in effect for an entity, or of the base.
+type keyPage struct {
+	*frame
+	Hook hookView
+	Key  string // "" if there's no webhook
+}
+
+// showKey shows the signing key of the webhook in effect for an entity, or of the base.
+func showKey(v *visit) (any, error) {
 	id := v.asked("id")
-	hook, err := v.webhook(id)
+	hook, key, err := readKey(v, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.Template, v.Title, v.ID, v.Hook = "key", "key.title", id, hookView{Webhook: hook}
-	return v.call("Options.SigningKey", hook.URL, func() (err error) {
-		v.Key, err = v.Options.SigningKey(v.ctx, v.Client, id, hook)
-		if err == nil && v.Key == "" && !hook.URL.IsZero() {
+	return &keyPage{v.about("key", "key.title", id), hookView{Webhook: hook}, key}, nil
+}
+
+// readKey asks the host for a signing key.
+func readKey(v *visit, id string) (hook webhookcfg.Webhook, key string, err error) {
+	if v.Options.SigningKey == nil {
+		return hook, "", notFound
+	}
+	hook, err = readWebhook(v, id)
+	if err != nil {
+		return hook, "", err
+	}
+	err = v.call("Options.SigningKey", hook.URL, func() (err error) {
+		key, err = v.Options.SigningKey(v.ctx, v.Client, id, hook)
+		if err == nil && key == "" && !hook.URL.IsZero() {
 			err = errors.New("there is no key")
 		}
 		return err
 	})
+	return hook, key, err
 }

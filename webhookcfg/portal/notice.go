@@ -27,19 +27,25 @@ func (v *visit) leaveNotice(notice, address string) {
 
 // takeNotice shows the notice for this page.
 func (v *visit) takeNotice() {
-	cookie, err := v.r.Cookie(noticeCookie)
-	if err != nil {
-		return
-	}
-	address := entityAddress(v.Page, v.query.Get("id"))
-	if message := v.query["message"]; message != nil {
-		address = pageAddress(v.Page, url.Values{"message": message})
-	}
-	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	if form := v.routes[notice].form; form.done != "" && tag == v.noticeTag(address) {
+	if form, ok := v.notice(); ok {
 		v.Done, v.IsRepaired = form.done, form.repairs
 		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
 	}
+}
+
+// notice returns the form that has led to this page, if there's a notice of it.
+func (v *visit) notice() (form, bool) {
+	cookie, err := v.r.Cookie(noticeCookie)
+	if err != nil || v.r.Method != http.MethodGet {
+		return form{}, false
+	}
+	address := entityAddress(v.page, v.query.Get("id"))
+	if message := v.query["message"]; message != nil {
+		address = pageAddress(v.page, url.Values{"message": message})
+	}
+	notice, tag, _ := strings.Cut(cookie.Value, ".")
+	f := v.routes[notice].form
+	return f, f.done != "" && tag == v.noticeTag(address)
 }
 
 // noticeTag names a page of a client.

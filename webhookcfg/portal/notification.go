@@ -3,37 +3,48 @@ package portal
 import (
 	"errors"
 	"net/http"
-	"slices"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// notification shows one notification.
-func (v *visit) notification() error {
+// notificationPage shows one notification.
+type notificationPage struct {
+	*frame
+	One      webhookcfg.Notification
+	Why      string // the key of the text for its reason
+	Attempts []attempt
+	Body     string
+	IsCut    bool // the body
+	Obstacle obstacle
+}
+
+// showNotification shows one notification.
+func showNotification(v *visit) (any, error) {
 	const shownBody = 16 << 10
 	if v.Parent.Notifications == nil {
-		return notFound
+		return nil, notFound
 	}
 	n, err := v.handler.Notification(v.ctx, v.Client, v.asked("message"))
 	if err != nil {
-		return missing(err)
+		return nil, missing(err)
 	}
-	v.Template, v.Title, v.One, v.Obstacle = "notification", "one.notification", n, v.obstacle(n.Entity)
-	v.One.Body, v.IsCut = n.Body[:min(len(n.Body), shownBody)], len(n.Body) > shownBody
-	v.One.History = slices.Clone(n.History) // which the queue can still use
-	slices.Reverse(v.One.History)
-	return nil
+	return &notificationPage{
+		frame: v.about("notification", "one.notification", ""),
+		One:   n, Why: whyKey(n.Reason), Attempts: attempts(n),
+		Body: string(n.Body[:min(len(n.Body), shownBody)]), IsCut: len(n.Body) > shownBody,
+		Obstacle: readObstacle(v, n.Entity),
+	}, nil
 }
 
 // sendOneAgain sends one notification again.
-func (v *visit) sendOneAgain() error {
+func sendOneAgain(v *visit) error {
 	if v.Parent.Notifications == nil {
 		return notFound
 	}
 	if v.typed("message") == "" {
 		return noNotification
 	}
-	return v.sendSelected(webhookcfg.Selection{ID: v.typed("message")})
+	return sendSelected(v, webhookcfg.Selection{ID: v.typed("message")})
 }
 
 // missing says in a person's words that there's no such notification.

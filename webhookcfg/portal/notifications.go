@@ -1,83 +1,121 @@
 package portal
 
 import (
+	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// notifications shows a page of notifications, of all or of an entity.
-func (v *visit) notifications() error {
-	const perPage = 25
-	if v.Parent.Notifications == nil {
-		return notFound
-	}
-	v.Template, v.Title = "notifications", "sent.title"
-	v.ID, v.State = v.asked("id"), v.query.Get("state")
-	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: v.ID, State: v.State, After: v.query.Get("after"), Limit: perPage})
-	if err != nil {
-		return err
-	}
-	v.After, v.Sent = v.query.Get("after"), sent{List: page.Notifications, Next: page.Next}
-	return nil
+// notificationsPage shows a page of notifications, of all or of an entity.
+type notificationsPage struct {
+	*frame
+	Sent         sent
+	State, After string   // what the list is limited to, and where it starts
+	States       []string // that it can be limited to
 }
 
 // sent is a part of a client's notifications.
 type sent struct {
-	List    []webhookcfg.Notification
-	Next    string
-	Asked   bool // the queue was asked
-	Unknown bool // the queue can't be asked now
+	List []sentRow
+	Next string
 }
 
-// showRecent shows the last notifications of an entity, or of all, and how many could be sent
-// again. If the queue can't be asked, the rest of the page is still there.
-func (v *visit) showRecent(scope webhookcfg.Scope) {
+// sentRow is a notification in a list.
+type sentRow struct {
+	webhookcfg.Notification
+	Why  string // the key of the text for its reason
+	Last *attempt
+}
+
+// attempt is an attempt to deliver a notification.
+type attempt struct {
+	Started time.Time
+	Outcome string // the key of a text; "" in a list if the state of the notification says it
+}
+
+// showNotifications shows a page of notifications, of all or of an entity.
+func showNotifications(v *visit) (any, error) {
+	const perPage = 25
 	if v.Parent.Notifications == nil {
-		return
+		return nil, notFound
 	}
-	page, err := v.handler.Notifications(v.ctx, v.Client, webhookcfg.NotificationQuery{Entity: scope.Entity(), Limit: recent})
-	if err == nil {
-		err = v.plan(webhookcfg.Selection{Scope: scope})
-	}
-	v.Sent = sent{List: page.Notifications, Next: page.Next, Asked: true, Unknown: err != nil}
+	p := &notificationsPage{frame: v.about("notifications", "sent.title", v.asked("id")), State: v.query.Get("state"), After: v.query.Get("after")}
+	p.States, _ = webhookcfg.NotificationWords()
+	var err error
+	p.Sent, err = readSent(v, webhookcfg.NotificationQuery{Entity: p.ID, State: p.State, After: p.After, Limit: perPage})
+	return p, err
 }
 
-// recent is how many notifications the pages of webhooks show.
-const recent = 5
-
-// States returns the states that a list can be limited to.
-func (*visit) States() []string {
-	states, _ := webhookcfg.NotificationWords()
-	return states
+func readSent(v *visit, query webhookcfg.NotificationQuery) (sent, error) {
+	page, err := v.handler.Notifications(v.ctx, v.Client, query)
+	s := sent{Next: page.Next}
+	for _, n := range page.Notifications {
+		s.List = append(s.List, sentRow{n, whyKey(n.Reason), lastAttempt(n)})
+	}
+	return s, err
 }
 
-// Last returns the last attempt of a notification, or nil.
-func (v *visit) Last(n webhookcfg.Notification) *lastAttempt {
+// lastAttempt returns the last attempt of a notification in a list, or nil.
+func lastAttempt(n webhookcfg.Notification) *attempt {
 	if len(n.History) == 0 {
 		return nil
 	}
 	last := n.History[len(n.History)-1]
-	shown := &lastAttempt{Started: last.Started}
+	shown := &attempt{Started: last.Started}
 	switch {
 	case last.Reason == "" && n.State != "delivered":
-		shown.Outcome = v.T("sent.delivered")
+		shown.Outcome = "sent.delivered"
 	case last.Reason != n.Reason:
-		shown.Outcome = v.Why(last.Reason)
+		shown.Outcome = whyKey(last.Reason)
 	}
 	return shown
 }
 
-// lastAttempt is the last attempt of a notification in a list.
-type lastAttempt struct {
-	Started time.Time
-	Outcome string // "" if the state of the notification says it
+// whyKey returns the key of the text for the reason of a notification, or "" if it has none.
+func whyKey(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	if _, ok := texts["sent."+reason]; ok {
+		return "sent." + reason
+	}
+	return "reason." + reason
 }
 
-// Why returns the text for the reason of a notification.
-func (v *visit) Why(reason string) string {
-	if _, ok := texts["sent."+reason]; ok {
-		return v.T("sent." + reason)
+// recent are the last notifications of an entity, or of all, on a page of webhooks, and how many could
+// be sent again.
+type recent struct {
+	Sent      sent
+	Plan      plan
+	IsAsked   bool // the queue was asked
+	IsUnknown bool // the queue can't be asked now
+}
+
+// readRecent reads the last notifications of an entity, or of all. If the queue can't be asked, the
+// rest of the page is still there.
+func readRecent(v *visit, scope webhookcfg.Scope) (r recent) {
+	const atMost = 5
+	if v.Parent.Notifications == nil {
+		return r
 	}
-	return v.T("reason." + reason)
+	var err error
+	r.Sent, err = readSent(v, webhookcfg.NotificationQuery{Entity: scope.Entity(), Limit: atMost})
+	if err == nil {
+		r.Plan, err = readPlan(v, webhookcfg.Selection{Scope: scope})
+	}
+	r.IsAsked, r.IsUnknown = true, err != nil
+	return r
+}
+
+// attempts returns all attempts of a notification, the last one first.
+func attempts(n webhookcfg.Notification) (all []attempt) {
+	for _, a := range slices.Backward(n.History) {
+		outcome := whyKey(a.Reason)
+		if outcome == "" {
+			outcome = "sent.delivered"
+		}
+		all = append(all, attempt{a.Started, outcome})
+	}
+	return all
 }

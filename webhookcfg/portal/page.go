@@ -7,20 +7,39 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// show fills in what a page shows.
-type show func(*visit) error
+// frame is what every page has around its content. The struct that a page shows embeds it, so that its
+// template can read it. Options are the portal's, and Parent has those of the handler.
+type frame struct {
+	*portal
+	*words
+	Status int
+	// Template names the file of the page. A page that links to itself has the same name.
+	Template              string
+	Title                 string // the key of a text
+	ID                    string // of the entity that the page is about; "" if it isn't about one
+	Person                string // who is signed in; "" if nobody is
+	Done, Problem, Detail string
+	IsRepaired            bool // the person may have just repaired a webhook
+}
 
-// page serves the page that show fills in.
+// about says which page is shown. It's the last one to say so that counts.
+func (f *frame) about(template, title, id string) *frame {
+	f.Template, f.Title, f.ID = template, title, id
+	return f
+}
+
+// show reads what a page shows: a struct for the template that the page's frame names.
+type show func(*visit) (any, error)
+
+// page serves the page that show reads.
 func page(show show) func(*visit) error {
 	return func(v *visit) error {
-		if err := show(v); err != nil {
+		shown, err := show(v)
+		if err != nil {
 			return err
 		}
-		if v.r.Method == http.MethodGet {
-			v.takeNotice()
-			v.showMissing()
-		}
-		v.write()
+		v.takeNotice()
+		v.write(shown)
 		return nil
 	}
 }
@@ -28,14 +47,14 @@ func page(show show) func(*visit) error {
 // send does what a form asks for, and leads to the page that shows its effect. If that fails, it
 // shows the form again, with the reason and the fields that the person typed.
 func send(v *visit) error {
-	form := v.routes[v.Page].form
+	form := v.routes[v.page].form
 	err := v.checkClient()
 	if err == nil {
 		err = form.do(v)
 	}
 	if err != nil {
 		e, ok := errors.AsType[*webhookcfg.Error](err)
-		v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && !form.isTest
+		v.isUnsure = ok && e.Status >= http.StatusInternalServerError && !form.isTest
 		return v.again(err, form.again)
 	}
 	if form.effect == nil {
@@ -43,7 +62,7 @@ func send(v *visit) error {
 		return page(form.again)(v)
 	}
 	address := form.effect(&v.input)
-	v.leaveNotice(v.Page, address)
+	v.leaveNotice(v.page, address)
 	return v.redirect(address)
 }
 

@@ -44,7 +44,7 @@ func (v *visit) fail(err error) {
 		p.status = http.StatusForbidden // a 401 needs a challenge, and browsers would open a prompt
 	}
 	v.Status, v.Detail = p.status, p.detail
-	if v.IsUnsure {
+	if v.isUnsure {
 		v.Detail = v.T("error.unsure")
 	}
 	if p.key != "" {

@@ -33,11 +33,11 @@ func (v *visit) setHeader() {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// write writes the page.
-func (v *visit) write() {
+// write writes a page.
+func (v *visit) write(shown any) {
 	var content, whole bytes.Buffer
 	parts := templates[v.Template]
-	if err := parts.ExecuteTemplate(&content, "main", v); err != nil {
+	if err := parts.ExecuteTemplate(&content, "main", shown); err != nil {
 		panic(err) // can't happen: the tests execute the templates with every page
 	}
 	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
@@ -135,7 +135,7 @@ var templates = func() map[string]*template.Template {
 }()
 
 // style serves the stylesheet.
-func (v *visit) style() error {
+func style(v *visit) error {
 	style, _ := assets.ReadFile("assets/style.css") // embedded
 	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	v.w.Header().Set("Cache-Control", "private, max-age=300") // some shared caches ignore queries

@@ -51,59 +51,59 @@ var credentials = []string{"username", "password", "then"}
 
 func routes() map[string]route {
 	all := map[string]route{
-		"overview":      {get: page((*visit).overview), query: []string{"show", "find", "after"}},
-		"entity":        {get: page((*visit).entity), query: []string{"show", "id"}},
-		"key":           {get: page((*visit).key), query: []string{"id"}},
-		"sample":        {get: page((*visit).sample), query: []string{"id", "lang", "show"}},
-		"notifications": {get: page((*visit).notifications), query: []string{"id", "state", "after"}},
-		"notification":  {get: page((*visit).notification), query: []string{"message"}},
-		"set": {get: page((*visit).entity), query: []string{"show", "id"}, post: send, form: form{
-			fields: []string{"client", "again", "id", "url"}, do: (*visit).set, again: (*visit).setForm, effect: toEntity,
+		"overview":      {get: page(showOverview), query: []string{"show", "find", "after"}},
+		"entity":        {get: page(showEntity), query: []string{"show", "id"}},
+		"key":           {get: page(showKey), query: []string{"id"}},
+		"sample":        {get: page(showSample), query: []string{"id", "lang", "show"}},
+		"notifications": {get: page(showNotifications), query: []string{"id", "state", "after"}},
+		"notification":  {get: page(showNotification), query: []string{"message"}},
+		"set": {get: page(showEntity), query: []string{"show", "id"}, post: send, form: form{
+			fields: []string{"client", "again", "id", "url"}, do: set, again: showSetForm, effect: toEntity,
 			button: "set", done: "done.set", repairs: true,
 		}},
-		"unset": {get: page((*visit).entity), query: []string{"show", "id"}, post: send, form: form{
-			fields: []string{"client", "again", "id"}, do: (*visit).unset, again: (*visit).entity, effect: toEntity,
+		"unset": {get: page(showEntity), query: []string{"show", "id"}, post: send, form: form{
+			fields: []string{"client", "again", "id"}, do: unset, again: showEntity, effect: toEntity,
 			button: "entity.turn-off", done: "done.unset",
 		}},
-		"test": {get: page((*visit).entity), query: []string{"show", "id"}, post: send, form: form{
-			fields: []string{"client", "again", "id"}, do: (*visit).test, again: (*visit).entity, effect: toEntity,
+		"test": {get: page(showEntity), query: []string{"show", "id"}, post: send, form: form{
+			fields: []string{"client", "again", "id"}, do: test, again: showEntity, effect: toEntity,
 			button: "test", done: "done.test", isTest: true, repairs: true,
 		}},
-		"try": {get: page((*visit).entity), query: []string{"show", "id"}, post: send, form: form{
-			fields: []string{"client", "again", "id", "url"}, do: (*visit).try, again: (*visit).setForm,
+		"try": {get: page(showEntity), query: []string{"show", "id"}, post: send, form: form{
+			fields: []string{"client", "again", "id", "url"}, do: try, again: showSetForm,
 			button: "try", done: "done.try", isTest: true,
 		}},
-		"all": {get: page((*visit).all), query: []string{"show"}, post: send, form: form{
-			fields: []string{"client", "again", "url", "confirm"}, do: (*visit).setAll, again: (*visit).all, effect: toAll,
+		"all": {get: page(showAll), query: []string{"show"}, post: send, form: form{
+			fields: []string{"client", "again", "url", "confirm"}, do: setAll, again: showAll, effect: toAll,
 			button: "all.set", done: "done.all", repairs: true,
 		}},
-		"unset-all": {get: page((*visit).all), query: []string{"show"}, post: send, form: form{
-			fields: []string{"client", "again", "confirm"}, do: (*visit).unsetAll, again: (*visit).all, effect: toAll,
+		"unset-all": {get: page(showUnsetAll), query: []string{"show"}, post: send, form: form{
+			fields: []string{"client", "again", "confirm"}, do: unsetAll, again: showUnsetAll, effect: toAll,
 			button: "all.remove", done: "done.unset-all",
 		}},
-		"test-all": {get: page((*visit).all), query: []string{"show"}, post: send, form: form{
-			fields: []string{"client", "again"}, do: (*visit).testAll, again: (*visit).all, effect: toAll,
+		"test-all": {get: page(showAll), query: []string{"show"}, post: send, form: form{
+			fields: []string{"client", "again"}, do: testAll, again: showAll, effect: toAll,
 			button: "test", done: "done.test-all", isTest: true, repairs: true,
 		}},
-		"try-all": {get: page((*visit).all), query: []string{"show"}, post: send, form: form{
-			fields: []string{"client", "again", "url", "confirm"}, do: (*visit).tryAll, again: (*visit).all,
+		"try-all": {get: page(showAll), query: []string{"show"}, post: send, form: form{
+			fields: []string{"client", "again", "url", "confirm"}, do: tryAll, again: showAll,
 			button: "try", done: "done.try-all", isTest: true,
 		}},
-		"send-again": {get: page((*visit).notification), query: []string{"message"}, post: send, form: form{
-			fields: []string{"client", "again", "message"}, do: (*visit).sendOneAgain, again: (*visit).notification, effect: toNotification,
+		"send-again": {get: page(showNotification), query: []string{"message"}, post: send, form: form{
+			fields: []string{"client", "again", "message"}, do: sendOneAgain, again: showNotification, effect: toNotification,
 			button: "one.again", done: "done.send-again",
 		}},
-		"again": {get: page((*visit).againPage), query: []string{"id", "since"}, post: send, form: form{
-			fields: []string{"client", "again", "id", "since"}, do: (*visit).sendAgain, again: (*visit).againPage, effect: toAgain,
+		"again": {get: page(showAgain), query: []string{"id", "since"}, post: send, form: form{
+			fields: []string{"client", "again", "id", "since"}, do: sendAgain, again: showAgain, effect: toAgain,
 			button: "again.send", done: "done.again",
 		}},
-		"again-all": {get: page((*visit).againAllPage), query: []string{"since"}, post: send, form: form{
-			fields: []string{"client", "again", "since"}, do: (*visit).sendAllAgain, again: (*visit).againAllPage, effect: toAgainAll,
+		"again-all": {get: page(showAgainAll), query: []string{"since"}, post: send, form: form{
+			fields: []string{"client", "again", "since"}, do: sendAllAgain, again: showAgainAll, effect: toAgainAll,
 			button: "again.all", done: "done.again-all",
 		}},
-		"sign-in":  {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true, form: form{done: "done.sign-in"}},
-		"sign-out": {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
-		"style":    {get: (*visit).style, isPublic: true},
+		"sign-in":  {get: toOverview, post: signIn, isPublic: true, form: form{done: "done.sign-in"}},
+		"sign-out": {get: toOverview, post: signOut, isPublic: true},
+		"style":    {get: style, isPublic: true},
 	}
 	signIn := all["sign-in"]
 	signIn.form.fields = append(fields(all), credentials...) // since it keeps those of any page
@@ -134,4 +134,4 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
 }
 
-func (v *visit) toOverview() error { return v.redirect(pageAddress("overview", nil)) }
+func toOverview(v *visit) error { return v.redirect(pageAddress("overview", nil)) }

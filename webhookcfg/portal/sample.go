@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// sampleNames are the languages of the samples, in order. Each has a file.
-var sampleNames = []struct{ Key, Name string }{
+// language is one that a sample is written in.
+type language struct{ Key, Name string }
+
+// languages are those of the samples, in order. Each has a file.
+var languages = []language{
 	{"go", "Go"},
 	{"java", "Java"},
 	{"javascript", "JavaScript"},
@@ -17,32 +20,38 @@ var sampleNames = []struct{ Key, Name string }{
 // samplePlaceholder stands for the key in the samples.
 const samplePlaceholder = "whsec_YOUR_KEY"
 
-// Samples returns the languages of the samples.
-func (*visit) Samples() []struct{ Key, Name string } { return sampleNames }
+// samplePage shows how a receiver verifies notifications.
+type samplePage struct {
+	*frame
+	Languages        []language
+	Language, Sample string
+	HasKey, IsShown  bool // there's a key, and the sample has it
+}
 
-// sample shows how a receiver verifies notifications, with the key only if the person asks.
-func (v *visit) sample() error {
+// showSample shows how a receiver verifies notifications, with the key only if the person asks.
+func showSample(v *visit) (any, error) {
 	if v.Options.SigningKey == nil {
-		return notFound
+		return nil, notFound
 	}
-	v.Language = v.query.Get("lang")
-	if v.Language == "" {
-		v.Language = sampleNames[0].Key
+	id, name := v.asked("id"), v.query.Get("lang")
+	if name == "" {
+		name = languages[0].Key
 	}
-	if !slices.ContainsFunc(sampleNames, func(s struct{ Key, Name string }) bool { return s.Key == v.Language }) {
-		return notFound
+	if !slices.ContainsFunc(languages, func(l language) bool { return l.Key == name }) {
+		return nil, notFound
 	}
-	if err := v.key(); err != nil {
-		return err
-	}
-	text, err := assets.ReadFile("assets/samples/" + v.Language + ".txt")
+	_, key, err := readKey(v, id)
 	if err != nil {
-		return err // can't happen: the tests read all of them
+		return nil, err
 	}
-	v.Template, v.Title, v.Sample = "sample", "sample.title", string(text)
-	v.Hook.IsShown = v.query.Has("show") && v.Key != ""
-	if v.Hook.IsShown {
-		v.Sample = strings.Replace(v.Sample, samplePlaceholder, v.Key, 1)
+	text, err := assets.ReadFile("assets/samples/" + name + ".txt")
+	if err != nil {
+		return nil, err // can't happen: the tests read all of them
 	}
-	return nil
+	p := &samplePage{frame: v.about("sample", "sample.title", id), Languages: languages, Language: name, Sample: string(text), HasKey: key != ""}
+	p.IsShown = v.query.Has("show") && p.HasKey
+	if p.IsShown {
+		p.Sample = strings.Replace(p.Sample, samplePlaceholder, key, 1)
+	}
+	return p, nil
 }

@@ -12,22 +12,22 @@ import (
 )
 
 // test sends a test to the webhook in effect for an entity.
-func (v *visit) test() error {
+func test(v *visit) error {
 	scope, err := v.entityScope()
 	if err != nil {
 		return err
 	}
-	return v.testFor(scope)
+	return testFor(v, scope)
 }
 
 // testAll sends a test to the base.
-func (v *visit) testAll() error { return v.testFor(webhookcfg.All()) }
+func testAll(v *visit) error { return testFor(v, webhookcfg.All()) }
 
-func (v *visit) testFor(scope webhookcfg.Scope) error {
+func testFor(v *visit, scope webhookcfg.Scope) error {
 	if v.Options.Test == nil {
 		return notFound
 	}
-	hook, err := v.webhook(scope.Entity()) // which checks that the client can see it
+	hook, err := readWebhook(v, scope.Entity()) // which checks that the client can see it
 	if err != nil {
 		return err
 	}
@@ -37,29 +37,29 @@ func (v *visit) testFor(scope webhookcfg.Scope) error {
 	if hook.URL.IsZero() {
 		return problem{status: http.StatusConflict, key: "error.no_webhook"}
 	}
-	return v.hostTest("Options.Test", hook.URL, func(ctx context.Context) (string, error) {
+	return hostTest(v, "Options.Test", hook.URL, func(ctx context.Context) (string, error) {
 		return v.Options.Test(ctx, v.Client, scope.Entity(), hook)
 	})
 }
 
 // try checks and probes a URL that isn't set, and sends a test to it.
-func (v *visit) try() error {
+func try(v *visit) error {
 	scope, err := v.entityScope()
 	if err != nil {
 		return err
 	}
-	return v.tryFor(scope)
+	return tryFor(v, scope)
 }
 
 // tryAll is try for the base.
-func (v *visit) tryAll() error {
+func tryAll(v *visit) error {
 	if v.Options.OneOnly {
 		return problem{status: http.StatusForbidden, key: "error.all_refused"}
 	}
-	return v.tryFor(webhookcfg.All())
+	return tryFor(v, webhookcfg.All())
 }
 
-func (v *visit) tryFor(scope webhookcfg.Scope) error {
+func tryFor(v *visit, scope webhookcfg.Scope) error {
 	if v.Options.Try == nil {
 		return notFound
 	}
@@ -67,7 +67,7 @@ func (v *visit) tryFor(scope webhookcfg.Scope) error {
 		return err
 	}
 	target := egress.NewURL(v.typed("url"))
-	return v.hostTest("Options.Try", target, func(ctx context.Context) (string, error) {
+	return hostTest(v, "Options.Try", target, func(ctx context.Context) (string, error) {
 		return v.Options.Try(ctx, v.Client, scope.Entity(), target)
 	})
 }
@@ -76,7 +76,7 @@ func (v *visit) tryFor(scope webhookcfg.Scope) error {
 // function gets three quarters of the time that's left, so that there's some for the page that says
 // so, even if the receiver never responds. A receiver that needs longer hasn't failed the test, as
 // far as anybody knows.
-func (v *visit) hostTest(function string, url egress.URL, call func(ctx context.Context) (reason string, err error)) error {
+func hostTest(v *visit, function string, url egress.URL, call func(ctx context.Context) (reason string, err error)) error {
 	ctx := v.ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

@@ -157,7 +157,7 @@ func (v *visit) noSession() problem {
 	switch {
 	case err == nil:
 		why.key = "session.ended" // the cookie stays: another replica may have its key
-	case v.IsAgain:
+	case v.isAgain:
 		why.key = "session.none"
 	}
 	return why
@@ -194,7 +194,7 @@ func (v *visit) checkIdentifiers(secrets ...string) error {
 		}
 	}
 	if found {
-		v.IsAgain, v.Page = false, "overview" // what is left of a form or an address means something else
+		v.isAgain, v.page = false, "overview" // what is left of a form or an address means something else
 		return problem{status: http.StatusBadRequest, key: "error.secret"}
 	}
 	return nil
@@ -210,18 +210,18 @@ func (v *visit) signedIn(client, actor string) {
 
 // signIn starts a session, and then shows the page that the person asked for. If they had
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
-func (v *visit) signIn() error {
+func signIn(v *visit) error {
 	id, secret := v.typed("username"), v.typed("password")
 	page := cmp.Or(v.typed("then"), "overview")
 	then, ok := v.routes[page]
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
 	}
-	v.Page, v.IsAgain = page, v.form.Has("again")
-	own := slices.Concat(credentials, then.kept(v.IsAgain))
+	v.page, v.isAgain = page, v.form.Has("again")
+	own := slices.Concat(credentials, then.kept(v.isAgain))
 	for field := range v.form {
 		if !slices.Contains(own, field) {
-			v.IsAgain = false // nothing of it can be sent again
+			v.isAgain = false // nothing of it can be sent again
 			return oddForm
 		}
 	}
@@ -236,7 +236,7 @@ func (v *visit) signIn() error {
 		return askToSignIn{problem{status: http.StatusForbidden, key: "session.cookie"}}
 	}
 	http.SetCookie(v.w, cookie)
-	if v.IsAgain {
+	if v.isAgain {
 		v.Done = v.routes["sign-in"].form.done
 		if err := v.checkClient(); err != nil {
 			v.Done = ""
@@ -244,7 +244,7 @@ func (v *visit) signIn() error {
 		}
 		return then.get(v)
 	}
-	return v.redirect(pageAddress(v.Page, v.Kept()))
+	return v.redirect(pageAddress(v.page, v.kept(then, v.isAgain)))
 }
 
 // keepsCookies reports whether the browser has kept the cookie that came with the form, or a
@@ -255,9 +255,9 @@ func (v *visit) keepsCookies() bool {
 	return noNotice == nil || noSession == nil
 }
 
-func (v *visit) signOut() error {
+func signOut(v *visit) error {
 	if v.Options.SignIn != nil {
 		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
 	}
-	return v.toOverview()
+	return toOverview(v)
 }

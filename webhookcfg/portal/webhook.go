@@ -15,9 +15,18 @@ type hookView struct {
 	IsShown                  bool // with its path and query
 }
 
-// hook returns a webhook as the pages show it, with its deliveries. If their state can't be
+// readWebhook returns the webhook in effect for an entity, or the base if the identifier is "".
+func readWebhook(v *visit, id string) (webhookcfg.Webhook, error) {
+	if id != "" {
+		return v.handler.Read(v.ctx, v.Client, id)
+	}
+	page, err := v.handler.List(v.ctx, v.Client, "", 1)
+	return page.Base, err
+}
+
+// readDeliveries returns a webhook as the pages show it, with its deliveries. If their state can't be
 // found out once, the page doesn't wait for it again.
-func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
+func readDeliveries(v *visit, entity string, hook webhookcfg.Webhook) hookView {
 	shown := hookView{Webhook: hook, IsShown: v.query.Has("show")}
 	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
 		return shown
@@ -35,13 +44,4 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	shown.State, shown.Reason = cmp.Or(d.State, "none"), d.Reason
 	shown.LastSuccess, shown.LastFailure = d.LastSuccess, d.LastFailure
 	return shown
-}
-
-// webhook returns the webhook in effect for an entity, or the base if the identifier is "".
-func (v *visit) webhook(id string) (webhookcfg.Webhook, error) {
-	if id != "" {
-		return v.handler.Read(v.ctx, v.Client, id)
-	}
-	page, err := v.handler.List(v.ctx, v.Client, "", 1)
-	return page.Base, err
 }
