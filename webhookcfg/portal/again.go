@@ -135,3 +135,34 @@ func sendSelected(v *visit, s webhookcfg.Selection) error {
 	}
 	return missing(err)
 }
+
+// againTexts are the words of the pages, and of what leads to them.
+var againTexts = map[string]string{
+	"trouble.open":     "Repair it",
+	"trouble.sent":     "Not delivered: %d (given up, dropped, or waiting for a further attempt).",
+	"trouble.more":     "Not delivered: at least %d (given up, dropped, or waiting for a further attempt).",
+	"again.title":      "Send again",
+	"again.what":       "They're sent to the webhooks that are set now, under the same message IDs, each with a new series of attempts, as fast as your server takes them. If your server fails, they wait like new ones.",
+	"again.except":     "Those of an entity without a webhook, or with one that was stopped, aren't sent: they're dropped again.",
+	"again.count":      "Selected: %d notifications that were given up or dropped, or wait for a further attempt.",
+	"again.more":       "Selected: at least %d notifications that were given up or dropped, or wait for a further attempt.",
+	"again.maybe":      "There are too many notifications to count those that this selects.",
+	"again.stopped":    "Deliveries for this entity are stopped.",
+	"again.first":      "So nothing would be sent now. Repair that first.",
+	"again.wait":       "You can send more again once that has ended.",
+	"again.none":       "There is nothing to send again.",
+	"again.all":        "Send all again",
+	"again.send":       "Send them again",
+	"again.since":      "How far back:",
+	"again.any":        "All of them",
+	"again.day":        "The last day",
+	"again.hour":       "The last hour",
+	"again.everything": "All entities",
+	"again.from":       "(made since %s)",
+	"again.going":      "Since %s, notifications are being queued again: %d so far. Reload the page to see how it goes on.",
+	"again.last":       "Last time, at %s: %d were queued again. The list of notifications shows what came of them.",
+	"again.progress":   "Sending again",
+	"done.again":       "They're being queued again. Reload the page to see how it goes on.",
+	"done.again-all":   "They're being queued again. Reload the page to see how it goes on.",
+	"error.again_wait": "Notifications were sent again a moment ago, or still are.",
+}

@@ -105,3 +105,21 @@ func allScope(v *visit) (webhookcfg.Scope, error) {
 	}
 	return webhookcfg.All(), nil
 }
+
+// allTexts are the words of the page of all entities, and of its forms.
+var allTexts = map[string]string{
+	"all.title":         "Default for all entities",
+	"all.set":           "Set for all entities",
+	"all.remove":        "Remove everything",
+	"all.remove-why":    "Removes the default and the settings of single entities. From then on, no notifications are sent at all.",
+	"all.count":         "This also removes the settings of single entities: %d have their own. There is no way back.",
+	"all.more":          "This also removes the settings of single entities: at least %d have their own. There is no way back.",
+	"all.maybe":         "This also removes the settings of single entities, if any have their own. There is no way back.",
+	"all.others":        "and %d more",
+	"all.at-least":      "and at least %d more",
+	"all.word":          "Type the word all to confirm",
+	"done.all":          "The default is set for all entities.",
+	"done.unset-all":    "The webhooks of all entities are removed.",
+	"error.confirm":     "Nothing was changed. To reach all entities, type the word all.",
+	"error.all_refused": "All entities at once can't be changed here. Nothing was changed. Set each entity by itself.",
+}

@@ -62,3 +62,18 @@ func (in *input) entityScope() (webhookcfg.Scope, error) {
 	}
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }
+
+// entityTexts are the words of the page of an entity, and of its forms.
+var entityTexts = map[string]string{
+	"source.override": "This entity has a webhook of its own. The default doesn't apply to it.",
+	"source.off":      "This entity is turned off: it gets no notifications, whatever the default is.",
+	"source.base":     "This entity has no setting of its own, so the default applies.",
+	"source.none":     "Nothing is set for this entity, and there is no default. It gets no notifications.",
+	"entity.change":   "Change",
+	"entity.own":      "The default no longer applies to an entity that has a webhook of its own. The only way back is to set all entities again.",
+	"entity.off":      "No notifications are sent for this entity from then on, until you set a webhook for it, or for all, again. It doesn't go back to the default.",
+	"entity.turn-off": "Turn off",
+	"done.set":        "The webhook is set.",
+	"done.unset":      "This entity has no webhook now.",
+	"error.no_id":     "Nothing was changed. Type the ID of an entity.",
+}

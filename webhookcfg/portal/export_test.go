@@ -22,3 +22,6 @@ func Routes() map[string]Route {
 
 // Credentials are the fields of the sign-in itself.
 func Credentials() []string { return credentials }
+
+// TextsOfPages returns the texts of each page.
+func TextsOfPages() []map[string]string { return textsOfPages }

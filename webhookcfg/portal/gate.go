@@ -42,3 +42,16 @@ func (v *visit) gate(err error) {
 type askToSignIn struct{ error }
 
 func (e askToSignIn) Unwrap() error { return e.error }
+
+// gateTexts are the words of the page that takes the place of another one.
+var gateTexts = map[string]string{
+	"gate.sign-in":  "Sign in",
+	"gate.id":       "Client ID",
+	"gate.secret":   "Secret",
+	"gate.link":     "Go to the sign-in",
+	"gate.kept":     "What you typed is kept, and nothing was changed:",
+	"gate.unsure":   "What you typed is kept:",
+	"gate.then":     "What you typed comes back after you sign in.",
+	"gate.again":    "Send it again",
+	"gate.overview": "Go to the webhooks",
+}

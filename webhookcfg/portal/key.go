@@ -41,3 +41,11 @@ func readKey(v *visit, id string) (hook webhookcfg.Webhook, key string, err erro
 	})
 	return hook, key, err
 }
+
+// keyTexts are the words of the page of a signing key.
+var keyTexts = map[string]string{
+	"key.title": "Signing key",
+	"key.what":  "Verify with this key that a notification comes from us. Treat it like a password.",
+	"key.none":  "There is no webhook. Its key is here once you have set one.",
+	"key.show":  "Show the signing key",
+}

@@ -56,3 +56,12 @@ func missing(err error) error {
 }
 
 var noNotification = problem{status: http.StatusNotFound, key: "error.no_notification"}
+
+// notificationTexts are the words of the page of a notification, and of its form.
+var notificationTexts = map[string]string{
+	"one.notification":      "Notification",
+	"one.again":             "Send again",
+	"one.again-what":        "It's sent to the webhook that is set now, under the same message ID, with a new series of attempts.",
+	"done.send-again":       "It's queued again. Reload the page to see what comes of it.",
+	"error.no_notification": "There is no such notification. It may have been removed by now.",
+}

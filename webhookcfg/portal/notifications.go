@@ -119,3 +119,35 @@ func attempts(n webhookcfg.Notification) (all []attempt) {
 	}
 	return all
 }
+
+// notificationsTexts are the words of lists of notifications.
+var notificationsTexts = map[string]string{
+	"sent.title":       "Notifications",
+	"sent.recent":      "Recent notifications",
+	"sent.more":        "All notifications",
+	"sent.none":        "There are none here.",
+	"sent.search":      "None so far. Go on with the next page.",
+	"sent.unknown":     "We can't show notifications right now. Try again in a moment.",
+	"sent.id":          "Message ID",
+	"sent.entity":      "Entity",
+	"sent.made":        "Made",
+	"sent.state":       "State",
+	"sent.any":         "All states",
+	"sent.waiting":     "Waiting",
+	"sent.delivered":   "Delivered",
+	"sent.given_up":    "Given up",
+	"sent.dropped":     "Dropped",
+	"sent.no_webhook":  "No webhook was in effect, so it was sent nowhere.",
+	"sent.off":         "The entity was turned off, so it was sent nowhere.",
+	"sent.stopped":     "Deliveries were stopped, so it wasn't sent.",
+	"sent.due":         "Next attempt",
+	"sent.attempts":    "Last attempts",
+	"sent.count":       "Attempts:",
+	"sent.last":        "Last attempt:",
+	"sent.next":        "Next attempt:",
+	"sent.no-attempts": "None.",
+	"sent.started":     "Started",
+	"sent.outcome":     "Outcome",
+	"sent.body":        "Contents",
+	"sent.cut":         "Only the start is shown.",
+}

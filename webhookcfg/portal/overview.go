@@ -98,3 +98,26 @@ func (p *overviewPage) findTrouble() {
 		}
 	}
 }
+
+// overviewTexts are the words of the overview.
+var overviewTexts = map[string]string{
+	"base.title":    "Default",
+	"base.change":   "Change",
+	"base.set":      "Set a default",
+	"list.title":    "Entities with a setting of their own",
+	"list.find":     "Find an entity by its ID, or the start of it",
+	"list.button":   "Find",
+	"list.id":       "Entity ID",
+	"list.none":     "No entity has a setting of its own.",
+	"list.no":       "No entity with a setting of its own has an ID that starts like this.",
+	"list.open":     "Open the entity with exactly this ID",
+	"list.next":     "Next page",
+	"list.first":    "First page",
+	"one.title":     "Set the webhook of one entity",
+	"off":           "Off",
+	"trouble.title": "What is wrong",
+	"trouble.base":  "Default",
+	"trouble.rows":  "Others in the list below: %d.",
+	"trouble.page":  "This is about the default and the webhooks on this page.",
+	"trouble.none":  "No failing deliveries are known for the default and the webhooks on this page.",
+}

@@ -75,3 +75,13 @@ func (v *visit) again(reason error, form show) error {
 	}
 	return nil
 }
+
+// frameTexts are the words of all pages.
+var frameTexts = map[string]string{
+	"lang":          "en",
+	"title":         "Webhooks",
+	"back":          "All webhooks",
+	"signed-in":     "Signed in as",
+	"signed-in.for": "for",
+	"sign-out":      "Sign out",
+}

@@ -55,3 +55,12 @@ func showSample(v *visit) (any, error) {
 	}
 	return p, nil
 }
+
+// sampleTexts are the words of the samples.
+var sampleTexts = map[string]string{
+	"sample.title": "Verify notifications",
+	"sample.what":  "Put this into your server, and call it for each notification before you read it. Respond with a status from 200 to 299 once you have it, and use webhook-id to recognize one that you've had. Until your signing key is in it, it refuses every notification.",
+	"sample.show":  "Put the signing key in",
+	"sample.hide":  "Hide the key",
+	"sample.open":  "How to verify notifications",
+}

@@ -111,3 +111,20 @@ func hostTest(v *visit, function string, url egress.URL, call func(ctx context.C
 	}
 	return nil
 }
+
+// testTexts are the words of tests.
+var testTexts = map[string]string{
+	"test":             "Send a test",
+	"try":              "Try it",
+	"try.what":         "Sends a test to this URL, and changes nothing.",
+	"test.what":        "If your server accepts it, stopped deliveries resume.",
+	"done.try":         "Your server accepted the test. Nothing was changed: set the webhook now.",
+	"done.try-all":     "Your server accepted the test. Nothing was changed: set the webhook now.",
+	"done.test":        "The test was accepted by your server.",
+	"done.test-all":    "The test was accepted by your server.",
+	"test.failed":      "The test failed.",
+	"test.late":        "Your server didn't respond within the time that a test has, so we can't tell whether it accepted the test. Notifications wait longer for a response.",
+	"error.test_wait":  "A test was sent a moment ago, or your server asked for a pause.",
+	"error.no_webhook": "No webhook is set, so no test was sent. Set one first.",
+	"error.off":        "This entity is turned off, so no test was sent. Set a webhook for it first.",
+}

@@ -261,3 +261,14 @@ func signOut(v *visit) error {
 	}
 	return toOverview(v)
 }
+
+// sessionTexts are the words of the sign-in.
+var sessionTexts = map[string]string{
+	"done.sign-in":    "You're signed in again. What you typed is still here: check it, and send it again.",
+	"session.none":    "You're not signed in. Sign in to go on.",
+	"session.ended":   "Your session has ended. Sign in again.",
+	"session.revoked": "The secret that you signed in with is no longer valid. Sign in with the present one.",
+	"session.cookie":  "Your browser didn't keep the session. Use https, allow cookies for this site, and sign in again.",
+	"session.long":    "This ID and secret are too long to sign in with here. Ask for a shorter secret.",
+	"error.secret":    "Nothing was changed, and nothing was kept: that's your secret, and neither the ID of an entity nor the name of a host.",
+}

@@ -3,6 +3,7 @@ package portal_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,14 +20,14 @@ func TestTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range append(files, pageFiles(t)...) {
-		if file == "text.go" || strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sources.Write(data)
+		sources.Write(textEntry.ReplaceAll(data, nil))
 	}
 	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done.", "again."}
 	states, reasons := webhookcfg.NotificationWords()
@@ -43,6 +44,20 @@ func TestTexts(t *testing.T) {
 	portal.Texts()["lang"] = "changed"
 	if portal.Texts()["lang"] != "en" {
 		t.Error("the texts can be changed")
+	}
+}
+
+// textEntry is a line that defines a text.
+var textEntry = regexp.MustCompile(`(?m)^\t"[^"]+": +".*",$`)
+
+// TestTextsOfPages: no page replaces a text of another one.
+func TestTextsOfPages(t *testing.T) {
+	all := 0
+	for _, texts := range portal.TextsOfPages() {
+		all += len(texts)
+	}
+	if all != len(portal.Texts()) {
+		t.Errorf("the pages have %d texts, but only %d keys", all, len(portal.Texts()))
 	}
 }
 

@@ -45,3 +45,37 @@ func readDeliveries(v *visit, entity string, hook webhookcfg.Webhook) hookView {
 	shown.LastSuccess, shown.LastFailure = d.LastSuccess, d.LastFailure
 	return shown
 }
+
+// webhookTexts are the words for a webhook and its deliveries.
+var webhookTexts = map[string]string{
+	"url":                "URL",
+	"since":              "Since",
+	"deliveries":         "Deliveries",
+	"hidden":             "the rest is hidden",
+	"show":               "Show the full URL",
+	"hide":               "Hide it",
+	"never":              "never",
+	"success":            "Last success:",
+	"failure":            "Last failure:",
+	"set":                "Set webhook",
+	"hint":               "Starts with https://. It's checked before it replaces the present one.",
+	"hint.http":          "Starts with https:// or http://. It's checked before it replaces the present one.",
+	"base.what":          "Where notifications go for every entity that has no setting of its own.",
+	"base.none":          "There is no default. Entities without a setting of their own get no notifications.",
+	"state.ok":           "Delivered",
+	"state.failing":      "Failing",
+	"state.stopped":      "Stopped",
+	"state.none":         "No deliveries known",
+	"state.unknown":      "Not known right now",
+	"remedy.failing":     "Check your server. We try again, with the next notification at the latest.",
+	"remedy.stopped":     "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL. For the default, that drops the webhooks that entities have of their own.",
+	"remedy.test":        "Nothing is sent now. Repair your server, then send a test.",
+	"remedy.refused":     "Nothing is sent to this address. Set another URL, or ask us why.",
+	"reason.unreachable": "Your server couldn't be reached, or sent no valid response in time.",
+	"reason.redirect":    "Your server redirected us. Redirects aren't followed.",
+	"reason.throttled":   "Your server asked us to slow down.",
+	"reason.status":      "Your server responded with an error.",
+	"reason.gone":        "Your server responded that the webhook is gone (410).",
+	"reason.refused":     "Our rules no longer allow this address.",
+	"reason.expired":     "Deliveries failed for too long.",
+}
