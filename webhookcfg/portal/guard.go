@@ -13,58 +13,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
-// the host makes the portal's own forms look like that.
-func (v *visit) checkOrigin() error {
-	if v.origins.Check(v.r) == nil {
-		return nil
-	}
-	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
-	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
-	} else {
-		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
-	}
-	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
-}
-
-// checkClient refuses a form that was made for another client, for example before the person
-// changed the account in another tab. They have to confirm a change of all again.
-func (v *visit) checkClient() error {
-	if v.typed("client") == v.Client {
-		return nil
-	}
-	v.form.Del("confirm")
-	return problem{status: http.StatusConflict, key: "error.other_client"}
-}
-
-// receive receives the form of a POST.
-func (v *visit) receive(own []string) error {
-	if len(v.query) > 0 {
-		return oddForm
-	}
-	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
-	}
-	if v.sent.PostForm != nil {
-		v.log("portal: a middleware has read the form before: leave that to the portal", func() []any { return nil })
-		return problem{status: http.StatusInternalServerError, key: "error.server_error"}
-	}
-	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
-	if v.sent.ContentLength > v.Parent.BodyLimit {
-		return tooLarge // before a 100 response asks for the body
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.sent.Body, v.Parent.BodyLimit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge
-	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
-		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
-	}
-	return v.input.readForm(string(body), own)
-}
-
 // guard guards every request in the same way, whether or not its page exists and its person
 // is signed in.
 func (p *portal) guard(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +42,22 @@ func (v *visit) check() error {
 		return err
 	}
 	return v.serve()
+}
+
+// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
+// the host makes the portal's own forms look like that.
+func (v *visit) checkOrigin() error {
+	if v.origins.Check(v.r) == nil {
+		return nil
+	}
+	source, _ := webhookcfg.SourceAddr(v.ctx)
+	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
+	} else {
+		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host; next to it, a location also needs proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for)", args...)
+	}
+	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
 }
 
 // serve responds to a request, or returns the reason why it can't.
@@ -128,4 +92,40 @@ func (v *visit) serve() error {
 		}
 	}
 	return serve(v)
+}
+
+// receive receives the form of a POST.
+func (v *visit) receive(own []string) error {
+	if len(v.query) > 0 {
+		return oddForm
+	}
+	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
+		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
+	}
+	if v.sent.PostForm != nil {
+		v.log("portal: a middleware has read the form before: leave that to the portal", func() []any { return nil })
+		return problem{status: http.StatusInternalServerError, key: "error.server_error"}
+	}
+	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
+	if v.sent.ContentLength > v.Parent.BodyLimit {
+		return tooLarge // before a 100 response asks for the body
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.sent.Body, v.Parent.BodyLimit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge
+	} else if err != nil || int64(len(body)) < v.sent.ContentLength { // a middleware can cut it off, even within a field
+		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
+	}
+	return v.input.readForm(string(body), own)
+}
+
+// checkClient refuses a form that was made for another client, for example before the person
+// changed the account in another tab. They have to confirm a change of all again.
+func (v *visit) checkClient() error {
+	if v.typed("client") == v.Client {
+		return nil
+	}
+	v.form.Del("confirm")
+	return problem{status: http.StatusConflict, key: "error.other_client"}
 }

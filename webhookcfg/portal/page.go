@@ -1,8 +1,13 @@
 package portal
 
 import (
+	"embed"
 	"errors"
+	"html/template"
+	"io/fs"
 	"net/http"
+	"path"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -27,6 +32,24 @@ func (f *frame) about(template, title, id string) *frame {
 	f.Template, f.Title, f.ID = template, title, id
 	return f
 }
+
+//go:embed assets
+var assets embed.FS
+
+// templates are those of the pages, by name. Each has the layout and the parts that pages share.
+var templates = func() map[string]*template.Template {
+	parts := template.Must(template.ParseFS(assets, "assets/parts/*.html"))
+	files, err := fs.Glob(assets, "assets/pages/*.html")
+	if err != nil {
+		panic(err) // can't happen: the pattern is valid
+	}
+	pages := make(map[string]*template.Template, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		pages[name] = template.Must(template.Must(parts.Clone()).ParseFS(assets, file))
+	}
+	return pages
+}()
 
 // show reads what a page shows: a struct for the template that the page's frame names.
 type show func(*visit) (any, error)
@@ -64,16 +87,6 @@ func send(v *visit) error {
 	address := form.effect(&v.input)
 	v.leaveNotice(v.page, address)
 	return v.redirect(address)
-}
-
-// again shows a form again, with the reason. If its page can't be shown, the person gets only the
-// reason and the form, and no page with other forms that look alike.
-func (v *visit) again(reason error, form show) error {
-	v.fail(reason)
-	if page(form)(v) != nil {
-		return reason
-	}
-	return nil
 }
 
 // frameTexts are the words of all pages.

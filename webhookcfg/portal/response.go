@@ -3,34 +3,79 @@ package portal
 import (
 	"bytes"
 	"cmp"
-	"embed"
 	"errors"
 	"html/template"
-	"io/fs"
 	"maps"
 	"net/http"
-	"path"
-	"strings"
+	"slices"
+	"strconv"
+	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// contentPolicy returns the Content-Security-Policy. By default, nobody can frame the pages.
-func contentPolicy(frameAncestors string) string {
-	return "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(frameAncestors, "'none'")
+// again shows a form again, with the reason. If its page can't be shown, the person gets only the
+// reason and the form, and no page with other forms that look alike.
+func (v *visit) again(reason error, form show) error {
+	v.fail(reason)
+	if page(form)(v) != nil {
+		return reason
+	}
+	return nil
 }
 
-// setHeader sets the header fields of every response.
-func (v *visit) setHeader() {
-	header := v.w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", v.policy)
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// With no-referrer, browsers send "Origin: null" with the page's own forms.
-	header.Set("Referrer-Policy", "same-origin")
-	header.Set("X-Content-Type-Options", "nosniff")
+// fail puts the reason on the page. Each error code of the handler has its own text. For a
+// refusal of the host's, the host has.
+func (v *visit) fail(err error) {
+	p, ok := errors.AsType[problem](err)
+	if e, isError := errors.AsType[*webhookcfg.Error](err); isError {
+		p = problem{status: e.Status, key: "error." + e.Code, wait: e.RetryAfter}
+		if e.Status == http.StatusBadRequest && e.Code != "webhook_unreachable" {
+			p.detail = e.Description // names the rule
+		}
+		if slices.Contains(v.Parent.Refusals, webhookcfg.Refusal{Code: e.Code, Description: e.Description}) {
+			p.key, p.detail = "error.refused", v.translated("refusal."+e.Code, e.Description)
+		}
+	} else if !ok {
+		p = problem{status: http.StatusInternalServerError, key: "error.server_error"}
+	}
+	if p.status == http.StatusUnauthorized {
+		p.status = http.StatusForbidden // a 401 needs a challenge, and browsers would open a prompt
+	}
+	v.Status, v.Detail = p.status, p.detail
+	if v.isUnsure {
+		v.Detail = v.T("error.unsure")
+	}
+	if p.key != "" {
+		v.Problem = v.T(p.key)
+	}
+	if p.wait > 0 {
+		seconds := int64((p.wait-1)/time.Second) + 1 // rounded up
+		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		if p.status == http.StatusTooManyRequests {
+			v.Detail = v.T("error.wait", seconds)
+		}
+	}
+}
+
+// gate responds with the reason only, and keeps the fields that the person typed.
+func (v *visit) gate(err error) {
+	v.fail(err)
+	_, asks := errors.AsType[askToSignIn](err)
+	if asks {
+		v.Person = "" // a right secret doesn't start a session if the sign-in fails after it
+	}
+	if asks && v.Options.SignIn != nil {
+		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
+	}
+	route := v.routes[v.page]
+	v.write(&gatePage{
+		frame:        v.about("gate", "title", ""), // an identifier can be whatever a link says
+		AsksToSignIn: asks, IsAgain: v.isAgain, IsUnsure: v.isUnsure,
+		Page: v.page, Kept: v.kept(route, v.isAgain), Button: route.form.button,
+		AskedID: v.asked("id"), URL: v.typed("url"), Username: v.typed("username"),
+	})
 }
 
 // write writes a page.
@@ -88,6 +133,24 @@ func (v *visit) redirect(address string) error {
 	return nil
 }
 
+// setHeader sets the header fields of every response.
+func (v *visit) setHeader() {
+	header := v.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", v.policy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// With no-referrer, browsers send "Origin: null" with the page's own forms.
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// contentPolicy returns the Content-Security-Policy. By default, nobody can frame the pages.
+func contentPolicy(frameAncestors string) string {
+	return "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(frameAncestors, "'none'")
+}
+
 // response is the ResponseWriter of a visit.
 type response struct {
 	http.ResponseWriter
@@ -115,24 +178,6 @@ func (w *response) FlushError() error {
 
 // Unwrap lets an [http.ResponseController] find optional methods.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-//go:embed assets
-var assets embed.FS
-
-// templates are those of the pages, by name. Each has the layout and the parts that pages share.
-var templates = func() map[string]*template.Template {
-	parts := template.Must(template.ParseFS(assets, "assets/parts/*.html"))
-	files, err := fs.Glob(assets, "assets/pages/*.html")
-	if err != nil {
-		panic(err) // can't happen: the pattern is valid
-	}
-	pages := make(map[string]*template.Template, len(files))
-	for _, file := range files {
-		name := strings.TrimSuffix(path.Base(file), ".html")
-		pages[name] = template.Must(template.Must(parts.Clone()).ParseFS(assets, file))
-	}
-	return pages
-}()
 
 // style serves the stylesheet.
 func style(v *visit) error {
