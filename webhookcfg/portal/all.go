@@ -71,7 +71,7 @@ func readAll(v *visit) (*allPage, error) {
 		return nil, err
 	}
 	p.Hook = readDeliveries(v, "", base) // after the list, since it can take all the time
-	if form, ok := v.notice(); ok && form.repairs && v.Parent.Notifications != nil {
+	if form, ok := v.cause(); ok && form.repairs && v.Parent.Notifications != nil {
 		p.Plan, _ = readPlan(v, webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
 	}
 	return p, nil

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // input is what a person asked for: the fields of the address, and those of the form that they sent.
@@ -148,4 +151,24 @@ func (in *input) trimID(valid func(id string) bool) {
 	if valid == nil || strings.TrimSpace(id) == id || !valid(id) {
 		in.trim("id")
 	}
+}
+
+// drop removes secrets from where an identifier or a host belongs, and reports whether there were any.
+func (in *input) drop(secrets []string) (found bool) {
+	for i, secret := range secrets {
+		secrets[i] = strings.TrimSpace(secret) // as what was typed into the fields
+	}
+	for _, fields := range []url.Values{in.query, in.form} {
+		for _, name := range []string{"id", "find", "after", "message", "state", "url"} {
+			text := fields.Get(name)
+			if name == "url" {
+				text = egress.NewURL(strings.TrimSpace(text)).String()
+			}
+			if redact.Identifies(text, secrets...) {
+				fields.Del(name)
+				found = true
+			}
+		}
+	}
+	return found
 }

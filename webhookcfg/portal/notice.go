@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -20,37 +19,27 @@ const noticeSeconds = 60
 // there when they arrive, the browser keeps no cookies, and we say so instead of asking again.
 const asked = "asked"
 
-// leaveNotice leaves a notice for the page at an address.
-func (v *visit) leaveNotice(notice, address string) {
-	http.SetCookie(v.w, newCookie(noticeCookie, notice+"."+v.noticeTag(address), noticeSeconds))
+// newNotice returns a notice that a client's form was sent, for the page at an address.
+func newNotice(form, client, address string) *http.Cookie {
+	return newCookie(noticeCookie, form+"."+noticeTag(client, address), noticeSeconds)
 }
 
-// takeNotice shows the notice for this page.
-func (v *visit) takeNotice() {
-	if form, ok := v.notice(); ok {
-		v.Done, v.IsRepaired = form.done, form.repairs
-		http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
+// noticeOf returns the name of the form that has led to a client's page at an address, or "".
+func noticeOf(r *http.Request, client, address string) string {
+	cookie, err := r.Cookie(noticeCookie)
+	if err != nil {
+		return ""
 	}
-}
-
-// notice returns the form that has led to this page, if there's a notice of it.
-func (v *visit) notice() (form, bool) {
-	cookie, err := v.r.Cookie(noticeCookie)
-	if err != nil || v.r.Method != http.MethodGet {
-		return form{}, false
+	form, tag, _ := strings.Cut(cookie.Value, ".")
+	if tag != noticeTag(client, address) {
+		return ""
 	}
-	address := entityAddress(v.page, v.query.Get("id"))
-	if message := v.query["message"]; message != nil {
-		address = pageAddress(v.page, url.Values{"message": message})
-	}
-	notice, tag, _ := strings.Cut(cookie.Value, ".")
-	f := v.routes[notice].form
-	return f, f.done != "" && tag == v.noticeTag(address)
+	return form
 }
 
 // noticeTag names a page of a client.
-func (v *visit) noticeTag(address string) string {
-	sum := sha256.Sum256([]byte(v.Client + "\n" + address))
+func noticeTag(client, address string) string {
+	sum := sha256.Sum256([]byte(client + "\n" + address))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
@@ -61,10 +62,26 @@ func page(show show) func(*visit) error {
 		if err != nil {
 			return err
 		}
-		v.takeNotice()
+		if form, ok := v.cause(); ok {
+			v.Done, v.IsRepaired = form.done, form.repairs
+			http.SetCookie(v.w, newCookie(noticeCookie, "", -1))
+		}
 		v.write(shown)
 		return nil
 	}
+}
+
+// cause returns the form whose effect the page shows, if a notice says so.
+func (v *visit) cause() (form, bool) {
+	if v.r.Method != http.MethodGet {
+		return form{}, false
+	}
+	address := entityAddress(v.page, v.query.Get("id"))
+	if message := v.query["message"]; message != nil {
+		address = pageAddress(v.page, url.Values{"message": message})
+	}
+	f := v.routes[noticeOf(v.r, v.Client, address)].form
+	return f, f.done != ""
 }
 
 // send does what a form asks for, and leads to the page that shows its effect. If that fails, it
@@ -85,8 +102,8 @@ func send(v *visit) error {
 		return page(form.again)(v)
 	}
 	address := form.effect(&v.input)
-	v.leaveNotice(v.page, address)
-	return v.redirect(address)
+	http.SetCookie(v.w, newNotice(v.page, v.Client, address))
+	return v.w.redirect(address)
 }
 
 // frameTexts are the words of all pages.

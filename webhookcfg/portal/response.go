@@ -125,27 +125,6 @@ func (v *visit) recover(err error) {
 	v.gate(err)
 }
 
-// redirect leads to another page. [http.Redirect] would make its address absolute, with a path that
-// a proxy may have changed.
-func (v *visit) redirect(address string) error {
-	v.w.Header().Set("Location", address)
-	v.w.WriteHeader(http.StatusSeeOther)
-	return nil
-}
-
-// setHeader sets the header fields of every response.
-func (v *visit) setHeader() {
-	header := v.w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", v.policy)
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// With no-referrer, browsers send "Origin: null" with the page's own forms.
-	header.Set("Referrer-Policy", "same-origin")
-	header.Set("X-Content-Type-Options", "nosniff")
-}
-
 // contentPolicy returns the Content-Security-Policy. By default, nobody can frame the pages.
 func contentPolicy(frameAncestors string) string {
 	return "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(frameAncestors, "'none'")
@@ -155,6 +134,28 @@ func contentPolicy(frameAncestors string) string {
 type response struct {
 	http.ResponseWriter
 	isSent bool // the header
+}
+
+// newResponse returns a response with the header fields that all have.
+func newResponse(w http.ResponseWriter, policy string) *response {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// With no-referrer, browsers send "Origin: null" with the page's own forms.
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("X-Content-Type-Options", "nosniff")
+	return &response{ResponseWriter: w}
+}
+
+// redirect leads to another page. [http.Redirect] would make its address absolute, with a path that
+// a proxy may have changed.
+func (w *response) redirect(address string) error {
+	w.Header().Set("Location", address)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
 }
 
 // WriteHeader implements [http.ResponseWriter].

@@ -134,4 +134,4 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
 }
 
-func toOverview(v *visit) error { return v.redirect(pageAddress("overview", nil)) }
+func toOverview(v *visit) error { return v.w.redirect(pageAddress("overview", nil)) }

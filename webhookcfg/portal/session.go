@@ -9,13 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -133,12 +131,11 @@ func (v *visit) enter() error {
 		if client == "" {
 			return askToSignIn{problem{status: http.StatusForbidden, key: "session.none"}}
 		}
-		v.signedIn(client, actor)
-		return v.checkIdentifiers(v.presented()...)
+		return v.signedIn(client, actor, v.presented()...)
 	}
 	id, secret, ok := v.seal.open(v.r, time.Now())
 	if !ok {
-		return askToSignIn{v.noSession()}
+		return askToSignIn{noSession(v.r, v.isAgain)}
 	}
 	err := v.verify(id, secret)
 	// An error that asks to wait can wrap ErrInvalidCredentials too, and the secret may be right.
@@ -151,13 +148,13 @@ func (v *visit) enter() error {
 
 // noSession returns the reason why a request has no session. On a first visit nothing is
 // wrong, so there's no text to show.
-func (v *visit) noSession() problem {
+func noSession(r *http.Request, isAgain bool) problem {
 	why := problem{status: http.StatusForbidden}
-	_, err := v.r.Cookie(sessionCookie)
+	_, err := r.Cookie(sessionCookie)
 	switch {
 	case err == nil:
 		why.key = "session.ended" // the cookie stays: another replica may have its key
-	case v.isAgain:
+	case isAgain:
 		why.key = "session.none"
 	}
 	return why
@@ -170,42 +167,22 @@ func (v *visit) verify(id, secret string) error {
 	if err != nil {
 		return err
 	}
-	v.signedIn(client.ID, id)
-	return v.checkIdentifiers(secret)
+	return v.signedIn(client.ID, id, secret)
 }
 
-// checkIdentifiers refuses the person's secrets where an identifier or a host belongs, as the
-// handler does for a request. Here they'd also get into the address of the next page.
-func (v *visit) checkIdentifiers(secrets ...string) error {
-	for i, secret := range secrets {
-		secrets[i] = strings.TrimSpace(secret) // as what was typed into the fields
-	}
-	found := false
-	for _, fields := range []url.Values{v.query, v.form} {
-		for _, name := range []string{"id", "find", "after", "message", "state", "url"} {
-			text := fields.Get(name)
-			if name == "url" {
-				text = egress.NewURL(strings.TrimSpace(text)).String()
-			}
-			if redact.Identifies(text, secrets...) {
-				fields.Del(name)
-				found = true
-			}
-		}
-	}
-	if found {
-		v.isAgain, v.page = false, "overview" // what is left of a form or an address means something else
-		return problem{status: http.StatusBadRequest, key: "error.secret"}
-	}
-	return nil
-}
-
-// signedIn lets the request act for a client.
-func (v *visit) signedIn(client, actor string) {
+// signedIn lets the request act for a client. It refuses the person's secrets where an identifier or
+// a host belongs, as the handler does for a request. Here they'd also get into the address of the
+// next page.
+func (v *visit) signedIn(client, actor string, secrets ...string) error {
 	client, actor = strings.Clone(client), strings.Clone(actor) // an event can keep them
 	v.Client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
 	v.trimID(v.Parent.ValidEntityID)
+	if v.drop(secrets) {
+		v.isAgain, v.page = false, "overview" // what is left of a form or an address means something else
+		return problem{status: http.StatusBadRequest, key: "error.secret"}
+	}
+	return nil
 }
 
 // signIn starts a session, and then shows the page that the person asked for. If they had
@@ -232,7 +209,7 @@ func signIn(v *visit) error {
 	if err := v.verify(id, secret); err != nil {
 		return askToSignIn{err}
 	}
-	if !v.keepsCookies() {
+	if !keepsCookies(v.r) {
 		return askToSignIn{problem{status: http.StatusForbidden, key: "session.cookie"}}
 	}
 	http.SetCookie(v.w, cookie)
@@ -244,14 +221,14 @@ func signIn(v *visit) error {
 		}
 		return then.get(v)
 	}
-	return v.redirect(pageAddress(v.page, v.kept(then, v.isAgain)))
+	return v.w.redirect(pageAddress(v.page, v.kept(then, v.isAgain)))
 }
 
 // keepsCookies reports whether the browser has kept the cookie that came with the form, or a
 // session.
-func (v *visit) keepsCookies() bool {
-	_, noNotice := v.r.Cookie(noticeCookie)
-	_, noSession := v.r.Cookie(sessionCookie)
+func keepsCookies(r *http.Request) bool {
+	_, noNotice := r.Cookie(noticeCookie)
+	_, noSession := r.Cookie(sessionCookie)
 	return noNotice == nil || noSession == nil
 }
 
