@@ -55,10 +55,10 @@ var templates = func() map[string]*template.Template {
 // show reads what a page shows: a struct for the template that the page's frame names.
 type show func(*visit) (any, error)
 
-// page serves the page that show reads.
-func page(show show) func(*visit) error {
+// page serves what a page shows.
+func page(read show) func(*visit) error {
 	return func(v *visit) error {
-		shown, err := show(v)
+		shown, err := read(v)
 		if err != nil {
 			return err
 		}

@@ -21,11 +21,11 @@ type form struct {
 	fields []string
 	do     func(*visit) error // what the person asks for
 	again  show               // the page that has the form
-	// effect returns the address of the page that shows the effect. If it's nil, the form changes nothing, so
-	// the page that has it says what came of it.
+	// effect returns the address of the page that shows the effect. If it's nil, there's none, and the page
+	// that has the form says what came of it.
 	effect       func(in *input) string
 	button, done string // keys of the texts on the button that sends it, and after that
-	isTest       bool   // it never changes a webhook
+	isTest       bool   // it sends a test, so a failure leaves nobody unsure
 	repairs      bool   // what comes of it can repair deliveries
 }
 
@@ -49,6 +49,8 @@ func (r route) allow() string {
 // credentials are the fields of the sign-in itself.
 var credentials = []string{"username", "password", "then"}
 
+// routes returns the routes by the names of their pages. A page has a route here, a file with what it
+// reads, does, shows and says, and a template in assets/pages.
 func routes() map[string]route {
 	all := map[string]route{
 		"overview":      {get: page(showOverview), query: []string{"show", "find", "after"}},
@@ -120,11 +122,15 @@ func fields(routes map[string]route) (all []string) {
 	return slices.Compact(all)
 }
 
-// Where people see the effect of what they sent:
+// toEntity and the others return where people see the effect of what they sent.
 func toEntity(in *input) string { return entityAddress("entity", in.typed("id")) }
-func toAll(*input) string       { return pageAddress("all", nil) }
-func toAgain(in *input) string  { return entityAddress("again", in.typed("id")) }
-func toAgainAll(*input) string  { return pageAddress("again-all", nil) }
+
+func toAll(*input) string { return pageAddress("all", nil) }
+
+func toAgain(in *input) string { return entityAddress("again", in.typed("id")) }
+
+func toAgainAll(*input) string { return pageAddress("again-all", nil) }
+
 func toNotification(in *input) string {
 	return pageAddress("notification", url.Values{"message": {in.typed("message")}})
 }
