@@ -136,6 +136,16 @@ func sendSelected(v *visit, s webhookcfg.Selection) error {
 	return missing(err)
 }
 
+// missing says in a person's words that there's no such notification.
+func missing(err error) error {
+	if errors.Is(err, webhookcfg.ErrNoNotification) {
+		return noNotification
+	}
+	return err
+}
+
+var noNotification = problem{status: http.StatusNotFound, key: "error.no_notification"}
+
 // againTexts are the words of the pages, and of what leads to them.
 var againTexts = map[string]string{
 	"trouble.open":     "Repair it",

@@ -172,3 +172,28 @@ func (in *input) drop(secrets []string) (found bool) {
 	}
 	return found
 }
+
+// pageAddress returns the address of a page. All addresses have only a query, so the browser looks
+// them up where it found the page that has them. Neither the path at which the portal is mounted nor
+// a proxy that changes it, nor a link that spells it in an odd way, can lead a form elsewhere.
+//
+// If the query is too long for an address, as with an identifier that only your own syntax
+// allows, it's the address of the overview.
+func pageAddress(page string, fields url.Values) string {
+	address := "?page=" + page
+	if len(fields) > 0 {
+		address += "&" + fields.Encode()
+	}
+	if len(address) > maxQuery {
+		return pageAddress("overview", nil)
+	}
+	return address
+}
+
+// entityAddress is the address of a page of an entity, or of the base if the identifier is "".
+func entityAddress(page, id string) string {
+	if id == "" {
+		return pageAddress(page, nil)
+	}
+	return pageAddress(page, url.Values{"id": {id}})
+}

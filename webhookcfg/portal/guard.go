@@ -9,9 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
+
+// ServeHTTP implements [http.Handler].
+func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
+}
 
 // guard guards every request in the same way, whether or not its page exists and its person
 // is signed in.

@@ -1,11 +1,6 @@
 package portal
 
-import (
-	"errors"
-	"net/http"
-
-	"example.com/go-webhookcfg/webhookcfg"
-)
+import "example.com/go-webhookcfg/webhookcfg"
 
 // notificationPage shows one notification.
 type notificationPage struct {
@@ -46,16 +41,6 @@ func sendOneAgain(v *visit) error {
 	}
 	return sendSelected(v, webhookcfg.Selection{ID: v.typed("message")})
 }
-
-// missing says in a person's words that there's no such notification.
-func missing(err error) error {
-	if errors.Is(err, webhookcfg.ErrNoNotification) {
-		return noNotification
-	}
-	return err
-}
-
-var noNotification = problem{status: http.StatusNotFound, key: "error.no_notification"}
 
 // notificationTexts are the words of the page of a notification, and of its form.
 var notificationTexts = map[string]string{

@@ -106,6 +106,16 @@ func send(v *visit) error {
 	return v.w.redirect(address)
 }
 
+// again shows a form again, with the reason. If its page can't be shown, the person gets only the
+// reason and the form, and no page with other forms that look alike.
+func (v *visit) again(reason error, form show) error {
+	v.fail(reason)
+	if page(form)(v) != nil {
+		return reason
+	}
+	return nil
+}
+
 // frameTexts are the words of all pages.
 var frameTexts = map[string]string{
 	"lang":          "en",

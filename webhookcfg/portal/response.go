@@ -15,16 +15,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// again shows a form again, with the reason. If its page can't be shown, the person gets only the
-// reason and the form, and no page with other forms that look alike.
-func (v *visit) again(reason error, form show) error {
-	v.fail(reason)
-	if page(form)(v) != nil {
-		return reason
-	}
-	return nil
-}
-
 // fail puts the reason on the page. Each error code of the handler has its own text. For a
 // refusal of the host's, the host has.
 func (v *visit) fail(err error) {

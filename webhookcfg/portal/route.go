@@ -1,11 +1,8 @@
 package portal
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
-
-	"example.com/go-webhookcfg/internal/bodytimer"
 )
 
 // route says what a page serves. A POST needs a function of its own, or it gets 405.
@@ -134,10 +131,3 @@ func toAgainAll(*input) string { return pageAddress("again-all", nil) }
 func toNotification(in *input) string {
 	return pageAddress("notification", url.Values{"message": {in.typed("message")}})
 }
-
-// ServeHTTP implements [http.Handler].
-func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
-}
-
-func toOverview(v *visit) error { return v.w.redirect(pageAddress("overview", nil)) }

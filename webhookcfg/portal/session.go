@@ -239,6 +239,8 @@ func signOut(v *visit) error {
 	return toOverview(v)
 }
 
+func toOverview(v *visit) error { return v.w.redirect(pageAddress("overview", nil)) }
+
 // sessionTexts are the words of the sign-in.
 var sessionTexts = map[string]string{
 	"done.sign-in":    "You're signed in again. What you typed is still here: check it, and send it again.",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"net/url"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -35,29 +34,4 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	// of a multipart form behind, since net/http only removes those of its own request.
 	v.r.Body, v.r.ContentLength = http.NoBody, 0
 	return v
-}
-
-// pageAddress returns the address of a page. All addresses have only a query, so the browser looks
-// them up where it found the page that has them. Neither the path at which the portal is mounted nor
-// a proxy that changes it, nor a link that spells it in an odd way, can lead a form elsewhere.
-//
-// If the query is too long for an address, as with an identifier that only your own syntax
-// allows, it's the address of the overview.
-func pageAddress(page string, fields url.Values) string {
-	address := "?page=" + page
-	if len(fields) > 0 {
-		address += "&" + fields.Encode()
-	}
-	if len(address) > maxQuery {
-		return pageAddress("overview", nil)
-	}
-	return address
-}
-
-// entityAddress is the address of a page of an entity, or of the base if the identifier is "".
-func entityAddress(page, id string) string {
-	if id == "" {
-		return pageAddress(page, nil)
-	}
-	return pageAddress(page, url.Values{"id": {id}})
 }
