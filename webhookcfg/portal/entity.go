@@ -1,10 +1,6 @@
 package portal
 
-import (
-	"net/http"
-
-	"example.com/go-webhookcfg/webhookcfg"
-)
+import "example.com/go-webhookcfg/webhookcfg"
 
 // entityPage shows the webhook in effect for one entity.
 type entityPage struct {
@@ -52,15 +48,6 @@ func unset(v *visit) error {
 		return err
 	}
 	return v.handler.Unset(v.ctx, v.Client, scope)
-}
-
-// entityScope returns the scope of the entity that the person typed. If the field is empty,
-// that's an error, and never means all.
-func (in *input) entityScope() (webhookcfg.Scope, error) {
-	if id := in.typed("id"); id != "" {
-		return webhookcfg.Entity(id), nil
-	}
-	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }
 
 // entityTexts are the words of the page of an entity, and of its forms.

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -196,4 +197,23 @@ func entityAddress(page, id string) string {
 		return pageAddress(page, nil)
 	}
 	return pageAddress(page, url.Values{"id": {id}})
+}
+
+// checkClient refuses a form that was made for another client, for example before the person
+// changed the account in another tab. They have to confirm a change of all again.
+func (in *input) checkClient(client string) error {
+	if in.typed("client") == client {
+		return nil
+	}
+	in.form.Del("confirm")
+	return problem{status: http.StatusConflict, key: "error.other_client"}
+}
+
+// entityScope returns the scope of the entity that the person typed. If the field is empty,
+// that's an error, and never means all.
+func (in *input) entityScope() (webhookcfg.Scope, error) {
+	if id := in.typed("id"); id != "" {
+		return webhookcfg.Entity(id), nil
+	}
+	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }

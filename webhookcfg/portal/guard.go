@@ -125,13 +125,3 @@ func (v *visit) receive(own []string) error {
 	}
 	return v.input.readForm(string(body), own)
 }
-
-// checkClient refuses a form that was made for another client, for example before the person
-// changed the account in another tab. They have to confirm a change of all again.
-func (v *visit) checkClient() error {
-	if v.typed("client") == v.Client {
-		return nil
-	}
-	v.form.Del("confirm")
-	return problem{status: http.StatusConflict, key: "error.other_client"}
-}

@@ -88,7 +88,7 @@ func (v *visit) cause() (form, bool) {
 // shows the form again, with the reason and the fields that the person typed.
 func send(v *visit) error {
 	form := v.routes[v.page].form
-	err := v.checkClient()
+	err := v.checkClient(v.Client)
 	if err == nil {
 		err = form.do(v)
 	}

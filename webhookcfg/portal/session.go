@@ -215,7 +215,7 @@ func signIn(v *visit) error {
 	http.SetCookie(v.w, cookie)
 	if v.isAgain {
 		v.Done = v.routes["sign-in"].form.done
-		if err := v.checkClient(); err != nil {
+		if err := v.checkClient(v.Client); err != nil {
 			v.Done = ""
 			v.fail(err)
 		}
