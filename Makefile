@@ -76,6 +76,7 @@ integration:
 	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done; GOARCH=386 go vet ./...)
 	go test -vet=off -race -count=1 -timeout=60m $(FULL) -args -full
 	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox -args -histories=25 -large
+	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox/internal/line -args -histories=1000
 	$(call each,$(filter-out .,$(PUBLIC)),go test -vet=off -race -count=1 -timeout=30m ./...)
 	$(call each,$(EXAMPLES) $(ENGINES),go test -vet=off -count=1 -timeout=30m ./...)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \

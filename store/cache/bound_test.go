@@ -109,7 +109,7 @@ func (o *outcome) report(t *testing.T, tr trial) {
 	for _, wrong := range o.wrong[:min(len(o.wrong), 5)] {
 		t.Error(wrong)
 	}
-	if int(o.reads) > len(o.staleness)*9/10 || o.errors > len(o.staleness) {
+	if int(o.reads) > len(o.staleness)*19/20 || o.errors > len(o.staleness) {
 		t.Errorf("few hits: %d reads, %d errors", o.reads, o.errors)
 	}
 }

@@ -17,7 +17,7 @@ var (
 	only   = flag.Int("only", -1, "run just this history")
 )
 
-var histories = flag.Int("histories", 60, "how many random histories of a line to run")
+var histories = flag.Int("histories", 20, "how many random histories of a line to run")
 
 // stored is a notification in the tables of a history.
 type stored struct {
