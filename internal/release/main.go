@@ -260,14 +260,14 @@ func (r *release) edit(name, old, replacement string) error {
 }
 
 // findNested finds the modules below the top directory, those that others require first.
-// Those in internal are never released.
+// Those in a directory internal are never released.
 func (r *release) findNested() (sorted []string, err error) {
 	requires := make(map[string][]string)
 	err = fs.WalkDir(os.DirFS(r.dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == "internal" || name == ".git"):
+		case d.IsDir() && (path.Base(name) == "internal" || name == ".git"):
 			return fs.SkipDir
 		case path.Base(name) != "go.mod" || name == "go.mod":
 			return nil
