@@ -320,7 +320,7 @@ func (h *history) begin(r *Row) {
 		h.fatal("%d of %s starts after %d", r.Seq, r.Entity, h.first[r.Entity])
 	}
 	h.first[r.Entity] = max(h.first[r.Entity], r.Seq)
-	start, l, resent := h.now, h.line, s.resent
+	start, l := h.now, h.line
 	takes := h.takes
 	if h.down[hook.Host] == NoConnection || strings.HasPrefix(hook.Host, "slow") {
 		takes = h.slow
@@ -345,7 +345,6 @@ func (h *history) begin(r *Row) {
 			result.HasEnded = r.Attempts >= 8
 		}
 		writes := l.End(r, result, h.now)
-		_ = resent
 		h.write(writes)
 	})
 }
@@ -581,11 +580,10 @@ func TestHistories(t *testing.T) {
 		}
 		h.pass(time.Hour)
 		h.forgotten(len(entities))
-		lastTrace = strings.Join(h.trace, "\n")
+		if *only >= 0 {
+			t.Log(strings.Join(h.trace, "\n"))
+		}
 		questions, attempts, happened = questions+h.questions, attempts+h.attempts, happened+h.happened
-	}
-	if *only >= 0 {
-		t.Log(lastTrace)
 	}
 	t.Logf("%d attempts, %d questions, %d events", attempts, questions, happened)
 }
@@ -633,7 +631,7 @@ func (h *history) step() {
 	case 9:
 		h.failing = true
 		h.restart()
-	case 9 + 1:
+	case 10:
 		h.failing = true
 		h.broken[entity] = !h.broken[entity]
 	case 11:
@@ -651,5 +649,3 @@ func (h *history) step() {
 		h.pass(time.Duration(h.random.IntN(600)) * time.Second)
 	}
 }
-
-var lastTrace string

@@ -29,7 +29,7 @@ func NewMessages(db *sql.DB, d sqlstore.Dialect, prefix string) (*Messages, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Messages{db, e, prefix + "outbox_"}, nil
+	return &Messages{db, e, prefix}, nil
 }
 
 // WithClock returns the table with another expression for the time, so that tests can set it.
@@ -45,7 +45,7 @@ func (m *Messages) Create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, statement := range dialect.Schema(string(text), strings.TrimSuffix(m.prefix, "outbox_")) {
+	for _, statement := range dialect.Schema(string(text), m.prefix) {
 		if _, err := m.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -252,13 +252,13 @@ func (m *Messages) exec(ctx context.Context, tx Conn, template string, rows any)
 	if err != nil {
 		return err
 	}
-	s := m.engine.Compile(template, m.prefix)
+	s := m.engine.Compile(template, m.prefix+"outbox_")
 	_, err = tx.ExecContext(ctx, s.Text, s.Args(dialect.Values{"rows": string(text)})...)
 	return err
 }
 
 func (m *Messages) query(ctx context.Context, template string, v dialect.Values, scan func(*sql.Rows) error) error {
-	s := m.engine.Compile(template, m.prefix)
+	s := m.engine.Compile(template, m.prefix+"outbox_")
 	rows, err := m.db.QueryContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -102,6 +103,6 @@ func (m *Messages) Fresh(ctx context.Context, after int64, gaps []int64) (all []
 		}
 		return err
 	})
-	slices.SortFunc(all, func(a, b Fresh) int { return int(min(max(a.Number-b.Number, -1), 1)) })
+	slices.SortFunc(all, func(a, b Fresh) int { return cmp.Compare(a.Number, b.Number) })
 	return all, n == newsPage, err
 }
