@@ -86,6 +86,14 @@ func (l *Line) SetLimits(limits Limits) {
 // News says that notifications were enqueued.
 func (l *Line) News() { l.mark(Fresh, "") }
 
+// Resent says that notifications were sent again, perhaps.
+func (l *Line) Resent() {
+	l.mark(Again, "")
+	for _, r := range l.rows {
+		r.isResent = true
+	}
+}
+
 // Changed says that the webhook of an entity, or all if that's "", was set or unset, or that
 // notifications were sent again. The caller may see the new webhook only a while later, so it's
 // looked up several times.
@@ -96,10 +104,7 @@ func (l *Line) Changed(entity string, now time.Time) {
 	}
 	if entity == "" {
 		l.listing, l.listed = true, 0
-		l.mark(Again, "")
-		for _, r := range l.rows {
-			r.isResent = true
-		}
+		l.Resent()
 	}
 }
 

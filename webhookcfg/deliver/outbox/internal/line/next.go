@@ -20,6 +20,12 @@ func (l *Line) IsIdle(now time.Time) bool {
 	return len(l.rows) == 0 && l.asked == nil && !l.listing && len(l.asks) == 0 && !l.rest.After(now) && !l.groupsAreDue(now)
 }
 
+// IsBehind reports whether the window has more than the client has slots.
+func (l *Line) IsBehind() bool { return len(l.rows)-l.leaving > l.limits.PerClient }
+
+// IsWritten reports whether nothing that leaves the window has to be written.
+func (l *Line) IsWritten() bool { return l.leaving == 0 }
+
 func (l *Line) groupsAreDue(now time.Time) bool {
 	if l.alone && l.base.isPaused(now) {
 		return false

@@ -29,6 +29,9 @@ type Row struct {
 	isUnproven bool  // its webhook hadn't worked the last time when it was started
 }
 
+// IsProven reports whether the last attempt at its webhook was a success when this one was started.
+func (r *Row) IsProven() bool { return !r.isUnproven }
+
 // state is where a notification in the window stands. It moves from one to the next, and never
 // back, except from started to queued if the attempt wasn't made.
 type state uint8

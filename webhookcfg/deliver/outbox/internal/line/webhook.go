@@ -61,6 +61,9 @@ func (l *Line) webhookOf(entity string, h Hook, now time.Time) *webhook {
 		l.adopt(w, h)
 	case w.setting != h.Setting || w.host == nil:
 		l.set(w, h, now)
+	case w.host.name != h.Host: // it was stopped, say, or goes on
+		l.lead(w, h.Host)
+		w.target = h.Target
 	}
 	if e := l.entities[entity]; e != nil && entity != "" {
 		l.move(e, w)

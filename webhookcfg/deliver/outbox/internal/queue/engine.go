@@ -3,6 +3,8 @@ package queue
 import (
 	"embed"
 	"errors"
+	"strconv"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -24,6 +26,24 @@ type engine struct {
 	// @client.
 	groups string
 
+	// insertOnce starts an INSERT that does nothing if a row with the key exists, and onConflict and
+	// the KEY end it. Replace starts one that replaces such a row, and replaced ends it.
+	insertOnce, onConflict string
+	replace, replaced      string
+
+	// clients starts a SELECT from f, the next @limit clients after @after for which something waits.
+	clients string
+
+	// least is the function for the least of its arguments.
+	least string
+
+	// lockRows ends a SELECT that locks rows, and leaves out those that others have locked.
+	lockRows string
+
+	// untilIdle ends an UPDATE that starts a transaction, so that the server ends the transaction if
+	// its process does nothing for the time of a lease.
+	untilIdle string
+
 	// moves and ends change notifications from JSON. See [move] and [end].
 	moves, ends string
 }
@@ -44,9 +64,26 @@ WITH f AS (
   SELECT grp FROM {message} WHERE state = 0 AND client = @client AND grp > @after GROUP BY state, client, grp ORDER BY grp LIMIT @limit
 )`
 
+	// steppedClients and groupedClients are the same for clients.
+	steppedClients = `
+WITH RECURSIVE f (client, n) AS (
+  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = 0 AND client > @after ORDER BY client LIMIT 1) q
+  UNION ALL
+  SELECT (SELECT m.client FROM {message} m WHERE m.state = 0 AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
+  FROM f WHERE f.client IS NOT NULL AND n < @limit
+)`
+	groupedClients = `
+WITH f AS (
+  SELECT client FROM {message} WHERE state = 0 AND client > @after GROUP BY state, client ORDER BY state, client LIMIT @limit
+)`
+
+	onKey     = ` ON CONFLICT (KEY) DO NOTHING`
+	onWebhook = ` ON CONFLICT (client, entity) DO UPDATE SET setting = excluded.setting, failures = excluded.failures, ends = excluded.ends, reason = excluded.reason, saved = excluded.saved, state = excluded.state`
+
 	// stillWaits guards a change: a notification that was sent again, has ended, or has the number of
-	// one that was lost in a failover is another one.
-	stillWaits = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.resent = v.r AND {message}.state = 0`
+	// one that was lost in a failover is another one. The sum keeps databases from reading all that
+	// waits by its index.
+	stillWaits = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.resent = v.r AND {message}.state + 0 = 0`
 
 	setMove = `grp = v.g, due = CASE WHEN due > {now} THEN {now} ELSE due END`
 	setEnd  = `state = v.s, grp = v.g, due = {now} + v.d, attempts = v.a, status = v.c, reason = v.w`
@@ -56,9 +93,11 @@ WITH f AS (
 )
 
 var postgreSQL = &engine{
-	Engine: dialect.PostgreSQL, file: "schema/postgresql.sql", groups: steppedGroups,
-	isHeld: `seq IN (SELECT value::bigint FROM json_array_elements_text(@held::text::json))`,
-	isOut:  `entity IN (SELECT decode(value, 'hex') FROM json_array_elements_text(@out::text::json))`,
+	Engine: dialect.PostgreSQL, file: "schema/postgresql.sql", groups: steppedGroups, clients: steppedClients, least: `LEAST`,
+	insertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook, lockRows: ` FOR UPDATE SKIP LOCKED`,
+	untilIdle: ` AND set_config('idle_in_transaction_session_timeout', '` + strconv.FormatInt(lease.Milliseconds(), 10) + `', true) <> ''`,
+	isHeld:    `seq IN (SELECT value::bigint FROM json_array_elements_text(@held::text::json))`,
+	isOut:     `entity IN (SELECT decode(value, 'hex') FROM json_array_elements_text(@out::text::json))`,
 	moves: `
 UPDATE {message} SET ` + setMove + `
 FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, g bigint)` + stillWaits,
@@ -68,7 +107,8 @@ FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, s s
 }
 
 var sqlite = &engine{
-	Engine: dialect.SQLite, file: "schema/sqlite.sql", groups: steppedGroups,
+	Engine: dialect.SQLite, file: "schema/sqlite.sql", groups: steppedGroups, clients: steppedClients, least: `MIN`,
+	insertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook,
 	isHeld: `seq IN (SELECT value FROM json_each(@held))`,
 	isOut:  `hex(entity) IN (SELECT value FROM json_each(@out))`,
 	moves: `
@@ -81,7 +121,8 @@ FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, j
 }
 
 var mySQL = &engine{
-	Engine: dialect.MySQL, file: "schema/mysql.sql", groups: groupedGroups,
+	Engine: dialect.MySQL, file: "schema/mysql.sql", groups: groupedGroups, clients: groupedClients, least: `LEAST`,
+	insertOnce: `INSERT IGNORE`, replace: `REPLACE`, lockRows: ` FOR UPDATE SKIP LOCKED`,
 	isHeld: `seq IN (SELECT n FROM JSON_TABLE(@held, '$[*]' COLUMNS (n bigint PATH '$')) held)`,
 	isOut:  `entity IN (SELECT UNHEX(h) FROM JSON_TABLE(@out, '$[*]' COLUMNS (h varchar(2048) CHARACTER SET ascii PATH '$')) out_)`,
 	moves: `
@@ -101,3 +142,7 @@ func engineOf(d sqlstore.Dialect) (*engine, error) {
 	}
 	return nil, errors.New("outbox: no dialect: pass PostgreSQL, MySQL or SQLite of package sqlstore")
 }
+
+// ifNew ends an INSERT that does nothing if a row with the key exists. The key is named, so that
+// PostgreSQL refuses the statement while a restore hasn't created it yet.
+func (e *engine) ifNew(key string) string { return strings.Replace(e.onConflict, "KEY", key, 1) }

@@ -12,46 +12,8 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/dialect"
-	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
 )
-
-// Messages is the table of notifications.
-type Messages struct {
-	db     *sql.DB
-	engine *engine
-	prefix string
-}
-
-// NewMessages returns the table with a prefix in a database.
-func NewMessages(db *sql.DB, d sqlstore.Dialect, prefix string) (*Messages, error) {
-	e, err := engineOf(d)
-	if err != nil {
-		return nil, err
-	}
-	return &Messages{db, e, prefix}, nil
-}
-
-// WithClock returns the table with another expression for the time, so that tests can set it.
-func (m *Messages) WithClock(now string) *Messages {
-	e := *m.engine
-	e.Now = now
-	return &Messages{m.db, &e, m.prefix}
-}
-
-// Create creates the table.
-func (m *Messages) Create(ctx context.Context) error {
-	text, err := schemas.ReadFile(m.engine.file)
-	if err != nil {
-		return err
-	}
-	for _, statement := range dialect.Schema(string(text), m.prefix) {
-		if _, err := m.db.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Numbers of the states in the table.
 const (
@@ -69,20 +31,20 @@ const (
 )
 
 // Answer reads what a question of a client's line asks for. The answer has no Hooks yet.
-func (m *Messages) Answer(ctx context.Context, client string, q *line.Question) (line.Answer, error) {
+func (t *Tables) Answer(ctx context.Context, client string, q *line.Question) (line.Answer, error) {
 	if q.IsListing {
-		return m.list(ctx, client, q.After)
+		return t.list(ctx, client, q.After)
 	}
 	a := line.Answer{Parts: make([]line.Found, len(q.Parts))}
 	v := dialect.Values{"client": []byte(client), "held": numbers(q.Held), "out": names(q.Without)}
-	if err := m.read(ctx, q, v, a.Parts); err != nil {
+	if err := t.read(ctx, q, v, a.Parts); err != nil {
 		return line.Answer{}, err
 	}
-	return a, m.readNext(ctx, q, v, a.Parts)
+	return a, t.readNext(ctx, q, v, a.Parts)
 }
 
 // read reads the notifications of each part.
-func (m *Messages) read(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
+func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
 	var text strings.Builder
 	for i, p := range q.Parts {
 		n := strconv.Itoa(i)
@@ -100,20 +62,21 @@ func (m *Messages) read(ctx context.Context, q *line.Question, v dialect.Values,
 				text.WriteString(` AND due <= {now}`)
 			}
 			if len(q.Without) > 0 {
-				text.WriteString(` AND NOT ` + m.engine.isOut)
+				text.WriteString(` AND NOT ` + t.engine.isOut)
 			}
 		}
 		if len(q.Held) > 0 {
-			text.WriteString(` AND NOT ` + m.engine.isHeld)
+			text.WriteString(` AND NOT ` + t.engine.isHeld)
 		}
 		order := `due, seq`
 		if p.Entity != "" {
 			order = `seq`
 		}
-		text.WriteString(` ORDER BY ` + order + ` LIMIT ` + strconv.Itoa(p.Limit) + `) p` + n)
+		v["limit"+n] = p.Limit
+		text.WriteString(` ORDER BY ` + order + ` LIMIT @limit` + n + `) p` + n)
 	}
 	dues := make(map[int64]int64)
-	err := m.query(ctx, text.String(), v, func(rows *sql.Rows) error {
+	err := t.query(ctx, t.db, text.String(), v, func(rows *sql.Rows) error {
 		var r line.Row
 		var part int
 		var due, wait, age int64
@@ -139,7 +102,7 @@ func (m *Messages) read(ctx context.Context, q *line.Question, v dialect.Values,
 
 // readNext reads when the next notification of each group is due. Those that were never tried are
 // due at once.
-func (m *Messages) readNext(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
+func (t *Tables) readNext(ctx context.Context, q *line.Question, v dialect.Values, parts []line.Found) error {
 	var text strings.Builder
 	for i, p := range q.Parts {
 		if p.Entity != "" || p.All || !p.Group.IsTried() {
@@ -154,7 +117,7 @@ func (m *Messages) readNext(ctx context.Context, q *line.Question, v dialect.Val
 	if text.Len() == 0 {
 		return nil
 	}
-	return m.query(ctx, text.String(), v, func(rows *sql.Rows) error {
+	return t.query(ctx, t.db, text.String(), v, func(rows *sql.Rows) error {
 		var part int
 		var wait int64
 		err := rows.Scan(&part, &wait)
@@ -164,10 +127,10 @@ func (m *Messages) readNext(ctx context.Context, q *line.Question, v dialect.Val
 }
 
 // list reads a page of the groups in which something waits for a client.
-func (m *Messages) list(ctx context.Context, client string, after line.Group) (a line.Answer, err error) {
+func (t *Tables) list(ctx context.Context, client string, after line.Group) (a line.Answer, err error) {
 	first := ` FROM {message} m WHERE m.state = 0 AND m.client = @client AND m.grp = f.grp ORDER BY m.due, m.seq LIMIT 1)`
-	text := m.engine.groups + ` SELECT f.grp, (SELECT m.entity` + first + `, (SELECT m.due - {now}` + first + ` FROM f WHERE f.grp IS NOT NULL ORDER BY f.grp`
-	err = m.query(ctx, text, dialect.Values{"client": []byte(client), "after": int64(after), "limit": groupPage}, func(rows *sql.Rows) error {
+	text := t.engine.groups + ` SELECT f.grp, (SELECT m.entity` + first + `, (SELECT m.due - {now}` + first + ` FROM f WHERE f.grp IS NOT NULL ORDER BY f.grp`
+	err = t.query(ctx, t.db, text, dialect.Values{"client": []byte(client), "after": int64(after), "limit": groupPage}, func(rows *sql.Rows) error {
 		var g line.Listed
 		var entity []byte
 		var wait int64
@@ -212,14 +175,8 @@ type end struct {
 	History  string `json:"h"`
 }
 
-// Conn is a database or a transaction.
-type Conn interface {
-	// ExecContext is that of [*sql.Tx].
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 // Write writes what became of notifications, and which ones move to another group.
-func (m *Messages) Write(ctx context.Context, tx Conn, moved []line.Write, ended []End) error {
+func (t *Tables) Write(ctx context.Context, tx conn, moved []line.Write, ended []End) error {
 	var moves []move
 	for _, w := range moved {
 		moves = append(moves, moveOf(w))
@@ -233,12 +190,12 @@ func (m *Messages) Write(ctx context.Context, tx Conn, moved []line.Write, ended
 		ends = append(ends, end{w, e.State, e.Write.Delay.Microseconds(), e.Attempts, e.Status, e.Reason, e.History})
 	}
 	if len(moves) > 0 {
-		if err := m.exec(ctx, tx, m.engine.moves, moves); err != nil {
+		if err := t.execJSON(ctx, tx, t.engine.moves, moves); err != nil {
 			return err
 		}
 	}
 	if len(ends) > 0 {
-		return m.exec(ctx, tx, m.engine.ends, ends)
+		return t.execJSON(ctx, tx, t.engine.ends, ends)
 	}
 	return nil
 }
@@ -247,29 +204,14 @@ func moveOf(w line.Write) move {
 	return move{w.Row.Seq, w.Row.Enqueued, w.Row.Resent, int64(w.Group)}
 }
 
-func (m *Messages) exec(ctx context.Context, tx Conn, template string, rows any) error {
+// execJSON runs the statement of a template on rows that it reads from JSON.
+func (t *Tables) execJSON(ctx context.Context, tx conn, template string, rows any) error {
 	text, err := json.Marshal(rows)
 	if err != nil {
 		return err
 	}
-	s := m.engine.Compile(template, m.prefix+"outbox_")
-	_, err = tx.ExecContext(ctx, s.Text, s.Args(dialect.Values{"rows": string(text)})...)
+	_, err = t.exec(ctx, tx, template, dialect.Values{"rows": string(text)})
 	return err
-}
-
-func (m *Messages) query(ctx context.Context, template string, v dialect.Values, scan func(*sql.Rows) error) error {
-	s := m.engine.Compile(template, m.prefix+"outbox_")
-	rows, err := m.db.QueryContext(ctx, s.Text, s.Args(v)...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // numbers and names return JSON arrays.
@@ -291,4 +233,13 @@ func names(all []string) string {
 func micros(n int64) time.Duration {
 	const most = 1 << 50
 	return time.Duration(max(min(n, most), -most)) * time.Microsecond
+}
+
+// body reads the body of a notification, or nil if it's gone.
+func (t *Tables) body(ctx context.Context, seq, enqueued int64) (body []byte, err error) {
+	err = t.query(ctx, t.db, `SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`, dialect.Values{"seq": seq, "enqueued": enqueued}, func(rows *sql.Rows) error {
+		body = []byte{}
+		return rows.Scan(&body)
+	})
+	return body, err
 }

@@ -15,10 +15,10 @@ func TestNews(t *testing.T) {
 		committed := make(map[int64]time.Time)
 		found := make(map[int64]time.Time)
 		next := int64(1)
-		var n News
+		var n news
 		poll := func() {
 			for isMore := true; isMore; {
-				after, gaps := n.Ask(now)
+				after, gaps := n.ask(now)
 				var all []int64
 				for _, number := range gaps {
 					if at, ok := committed[number]; ok && !at.After(now) {
@@ -38,7 +38,7 @@ func TestNews(t *testing.T) {
 					}
 					found[number] = now
 				}
-				n.Found(all, now)
+				n.saw(all, now)
 				isMore = page == newsPage
 			}
 		}
@@ -79,10 +79,9 @@ func TestNews(t *testing.T) {
 func TestManyGaps(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	var n News
-	n.Start(5)
-	n.Found([]int64{6, 1 << 40, 1<<40 + 3}, now)
-	after, gaps := n.Ask(now)
+	n := startNews(maxGaps + 5)
+	n.saw([]int64{6, 1 << 40, 1<<40 + 3}, now)
+	after, gaps := n.ask(now)
 	if after != 1<<40+3 || len(gaps) != maxGaps || gaps[len(gaps)-1] != 1<<40+2 {
 		t.Errorf("asks after %d for %d, the last one %d", after, len(gaps), gaps[len(gaps)-1])
 	}

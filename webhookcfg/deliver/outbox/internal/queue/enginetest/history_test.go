@@ -21,7 +21,7 @@ type history struct {
 	t        *testing.T
 	random   *rand.Rand
 	db       *sql.DB
-	messages *queue.Messages
+	messages *queue.Tables
 	now      time.Time
 
 	line      *line.Line

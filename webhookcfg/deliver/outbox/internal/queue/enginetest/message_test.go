@@ -20,14 +20,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
-func open(t *testing.T) (*sql.DB, *queue.Messages) {
+func open(t *testing.T) (*sql.DB, *queue.Tables) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "q.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	m, err := queue.NewMessages(db, sqlstore.SQLite(), "wh_")
+	m, err := queue.NewTables(db, sqlstore.SQLite(), "wh_")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,53 +255,5 @@ func TestWrite(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
-	}
-}
-
-// TestFresh: news are read in pages after a number, with those that are asked for below it.
-func TestFresh(t *testing.T) {
-	t.Parallel()
-	db, m := open(t)
-	for i := range 2500 {
-		if i%100 == 50 {
-			continue // rolled back
-		}
-		s := &stored{client: fmt.Sprint("c", i%3)}
-		s.Seq, s.Entity = int64(i+1), "e"
-		insert(t, db, s)
-	}
-	var news queue.News
-	seen := 0
-	now := time.Unix(1_800_000_000, 0)
-	look := func() (numbers []int64, isMore bool) {
-		t.Helper()
-		after, gaps := news.Ask(now)
-		all, isMore, err := m.Fresh(t.Context(), after, gaps)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range all {
-			if f.Client != fmt.Sprint("c", (f.Number-1)%3) {
-				t.Errorf("%d is of %s", f.Number, f.Client)
-			}
-			numbers = append(numbers, f.Number)
-		}
-		news.Found(numbers, now)
-		return numbers, isMore
-	}
-	for isMore := true; isMore; {
-		var numbers []int64
-		numbers, isMore = look()
-		seen += len(numbers)
-	}
-	if seen != 2475 {
-		t.Errorf("saw %d, want 2475", seen)
-	}
-	late := &stored{client: "c2"}
-	late.Seq, late.Entity = 151, "e"
-	late.client = fmt.Sprint("c", 150%3)
-	insert(t, db, late)
-	if numbers, isMore := look(); isMore || len(numbers) != 1 || numbers[0] != 151 {
-		t.Errorf("saw %v, want the one that was committed late", numbers)
 	}
 }

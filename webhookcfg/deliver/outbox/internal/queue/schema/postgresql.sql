@@ -1,4 +1,4 @@
--- Table of waiting and ended notifications for PostgreSQL.
+-- Tables of package outbox for PostgreSQL.
 --
 -- State is 0 (waiting), 1 (delivered), 2 (given up) or 3 (dropped). Grp is the group of a notification that waits, as in
 -- package line: the setting of the webhook under which it was tried or sorted last. It's 0 if that never happened, and
@@ -27,3 +27,50 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
 CREATE INDEX IF NOT EXISTS wh_outbox_message_group ON wh_outbox_message (state, client, grp, due, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, state, seq);
+
+-- A client's line. Owner is the process that has it, or 0. Due is when it has something to do, and the longest due goes
+-- first. While a process has it, due is when the process must look at its marks: 0, or never. Shut says that nothing new
+-- can go before due.
+CREATE TABLE IF NOT EXISTS wh_outbox_line (
+  client bytea PRIMARY KEY,
+  owner bigint NOT NULL,
+  due bigint NOT NULL,
+  shut smallint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
+
+-- Webhooks that fail or are paused: the override of an entity, or the base if that's empty, as it was set. Ends is the end
+-- of its pause or that of its host. State is what else a process must know of it, with times that count from saved.
+CREATE TABLE IF NOT EXISTS wh_outbox_pause (
+  client bytea NOT NULL,
+  entity bytea NOT NULL,
+  setting bigint NOT NULL,
+  failures integer NOT NULL,
+  ends bigint NOT NULL,
+  reason text NOT NULL,
+  saved bigint NOT NULL,
+  state text NOT NULL,
+  PRIMARY KEY (client, entity)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Entities whose webhook was set or unset, or all of a client if that's empty, and whose line hasn't found all that waits
+-- for them yet. N counts how often.
+CREATE TABLE IF NOT EXISTS wh_outbox_mark (
+  client bytea NOT NULL,
+  entity bytea NOT NULL,
+  n bigint NOT NULL,
+  PRIMARY KEY (client, entity)
+) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+
+-- Beat counts the signs of life of a process. Until is when others need no longer care about its settings.
+CREATE TABLE IF NOT EXISTS wh_outbox_process (
+  id bigint PRIMARY KEY,
+  beat bigint NOT NULL,
+  until bigint NOT NULL,
+  settings text NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect text NOT NULL);
+
+INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'PostgreSQL') ON CONFLICT (id) DO NOTHING;

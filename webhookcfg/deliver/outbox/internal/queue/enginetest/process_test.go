@@ -1,0 +1,145 @@
+package enginetest
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
+)
+
+// inBubble runs a test in a world in virtual time.
+func inBubble(t *testing.T, test func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		defer w.db.Close()
+		test(w)
+	})
+}
+
+// TestOneClient: what's enqueued goes out at once, in the order in which it was enqueued.
+func TestOneClient(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set("acme", "", "good")
+		p := w.start(queue.Options{})
+		defer p.end()
+		time.Sleep(time.Second)
+		w.enqueue("acme", "e1", 50)
+		w.enqueue("acme", "e2", 50)
+		t.Log(w.within(2 * time.Second))
+		seen := make(map[string]int)
+		for _, a := range w.arrivals {
+			s := w.sent[a.id]
+			if s.seq < seen[s.entity] {
+				t.Errorf("%s of %s comes after %d", a.id, s.entity, seen[s.entity])
+			}
+			seen[s.entity] = s.seq
+		}
+	})
+}
+
+// TestKill: what a killed process had goes out within five seconds.
+func TestKill(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.mayRepeat = true
+		w.set("acme", "", "good")
+		w.receives("good", receiver{takes: 100 * time.Millisecond})
+		first := w.start(queue.Options{})
+		time.Sleep(time.Second)
+		second := w.start(queue.Options{})
+		defer second.end()
+		for i := range 20 {
+			w.set(fmt.Sprint("c", i), "", "good")
+			for e := range 4 {
+				w.enqueue(fmt.Sprint("c", i), fmt.Sprint("e", e), 25)
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+		first.kill()
+		t.Log(w.within(16 * time.Second))
+	})
+}
+
+// TestShare: a process that comes has its share of the clients within seconds, and one that leaves
+// gives its share back at once.
+func TestShare(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.receives("good", receiver{takes: 100 * time.Millisecond})
+		for i := range 40 {
+			w.set(fmt.Sprint("c", i), "", "good")
+			w.enqueue(fmt.Sprint("c", i), "e", 300)
+		}
+		first := w.start(queue.Options{Clients: 64})
+		time.Sleep(5 * time.Second)
+		second := w.start(queue.Options{Clients: 64})
+		time.Sleep(10 * time.Second)
+		if n := second.Figures().Held; n < 12 || n > 28 {
+			t.Errorf("the second process has %d of 40 clients", n)
+		}
+		second.end()
+		time.Sleep(time.Second)
+		if n := first.Figures().Held; n != 40 {
+			t.Errorf("the first process has %d of 40 clients", n)
+		}
+		t.Log(w.within(40 * time.Second))
+		first.end()
+	})
+}
+
+// TestFailing: a webhook that fails keeps nothing from another one on its host, and what waits for it
+// goes out once it's set to a place that works.
+func TestFailing(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set("acme", "", "bad")
+		w.set("acme", "good", "host")
+		w.receives("bad", receiver{takes: 5 * time.Millisecond, fails: line.Failure})
+		p := w.start(queue.Options{})
+		defer p.end()
+		w.enqueue("acme", "e", 200)
+		time.Sleep(30 * time.Second)
+		w.enqueue("acme", "good", 20)
+		time.Sleep(time.Second)
+		if n := len(w.left()); n != 200 {
+			t.Fatalf("%d are left, want the 200 that fail", n)
+		}
+		w.set("acme", "", "new")
+		p.Changed("acme", "")
+		t.Log(w.within(5 * time.Second))
+	})
+}
+
+// TestLateCommit: a notification whose transaction was open while later ones were committed goes out at
+// once when it's committed.
+func TestLateCommit(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set("acme", "", "good")
+		p := w.start(queue.Options{})
+		defer p.end()
+		time.Sleep(time.Second)
+		// SQLite has one writer, so the gap is made by hand.
+		if _, err := w.db.Exec(`INSERT INTO sqlite_sequence (name, seq) SELECT 'wh_outbox_message', 5 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'wh_outbox_message')`); err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue("acme", "e", 1)
+		w.within(time.Second)
+		for _, wait := range []time.Duration{time.Second, 20 * time.Second, time.Minute + 5*time.Second} {
+			time.Sleep(wait)
+			w.sent["late"] = &sent{client: "acme", entity: "e", id: "late", committed: time.Now()}
+			if _, err := w.db.Exec(`INSERT INTO wh_outbox_message (seq, client, entity, id, enqueued, content_type, body) VALUES (?, ?, ?, 'late', bubble_now(), '', 'x')`, 5-int(wait/(20*time.Second)), []byte("acme"), []byte("e")); err != nil {
+				t.Fatal(err)
+			}
+			bound := 2 * time.Second
+			if wait > time.Minute {
+				bound = 2 * time.Minute
+			}
+			t.Log(w.within(bound))
+			if _, err := w.db.Exec(`DELETE FROM wh_outbox_message WHERE id = 'late'`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,392 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	// A process looks for work often if it has just found some, and less and less otherwise.
+	minPoll = 2 * time.Millisecond
+	maxPoll = 150 * time.Millisecond
+	// pollShare bounds the time that polls take, also if many clients have a backlog: it rests that many
+	// times as long.
+	pollShare = 8
+	// surveyEvery is how often a process looks for what no poll has found.
+	surveyEvery = time.Minute
+
+	// claimPage is how many lines are claimed at a time.
+	claimPage = 200
+	// elsewhereFor is how long a process remembers that another one has a line. It has maxElsewhere of
+	// them at most; forgetting one costs a claim.
+	elsewhereFor = time.Second
+	maxElsewhere = 10_000
+)
+
+// hint says that clients have something new.
+func (p *process) hint(clients []string) {
+	p.mu.Lock()
+	var held []*drain
+	wake := false
+	now := time.Now()
+	for _, client := range clients {
+		if d := p.lines[client]; d != nil {
+			held = append(held, d)
+		} else if now.Sub(p.elsewhere[client]) > elsewhereFor {
+			p.hinted[client] = true
+			wake = true
+		}
+	}
+	p.mu.Unlock()
+	for _, d := range held {
+		d.hasNews()
+	}
+	if wake {
+		signal(p.hints)
+	}
+}
+
+// hintMark says that a client was marked.
+func (p *process) hintMark(client string) {
+	if p.held(client) == nil {
+		p.hint([]string{client})
+		return
+	}
+	p.mu.Lock()
+	p.hinted[client] = true
+	p.mu.Unlock()
+	signal(p.hints)
+}
+
+func (p *process) held(client string) *drain {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lines[client]
+}
+
+func (p *process) takeHints() (clients []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for client := range p.hinted {
+		clients = append(clients, client)
+	}
+	clear(p.hinted)
+	return clients
+}
+
+// look finds and claims lines until polling ends.
+func (p *process) look(polling, work context.Context) {
+	isFirst := true
+	lastFound := time.Now()
+	var next, rested, survey time.Time
+	for {
+		timer := time.NewTimer(max(time.Until(next), time.Microsecond))
+		hinted, expects := false, false
+		select {
+		case <-polling.Done():
+			timer.Stop()
+			return
+		case <-p.hints:
+			hinted = true
+		case <-p.enqueuing:
+			expects = true
+		case <-timer.C:
+		}
+		timer.Stop()
+		if expects {
+			if !wait(polling, minPoll/2) {
+				return
+			}
+			if _, ok := p.expects(time.Now()); ok && rested.Before(next) {
+				next = rested
+			}
+			continue // otherwise it has been committed, and we were told
+		}
+		if !p.mayStart() {
+			clear(p.sightings) // what keeps us from renewing the lease may keep others from it
+			next = time.Now().Add(maxPoll)
+			continue
+		}
+		if hinted {
+			p.followHints(polling, work)
+			continue
+		}
+		start := time.Now()
+		f, err := p.poll(polling)
+		took := time.Since(start)
+		if err != nil {
+			p.options.Warn(polling, "can't look for notifications", err)
+			next = time.Now().Add(jitter(time.Second))
+			clear(p.sightings) // others may have been cut off, too
+			continue
+		}
+		now := time.Now()
+		p.takeOver(polling, p.see(f.others, now))
+		if isFirst {
+			f.news, isFirst = nil, false // what's new was before us; the survey finds it
+		}
+		isNews := p.distribute(polling, work, f)
+		if now := time.Now(); !now.Before(survey) {
+			p.survey(polling, work)
+			survey = now.Add(jitter(surveyEvery))
+		}
+		now = time.Now()
+		if isNews {
+			lastFound = now
+		}
+		rested = now.Add(pollShare * took)
+		next = rested
+		if at := now.Add(p.pollWait(now, lastFound)); !f.isMore && at.After(next) {
+			next = at
+		}
+	}
+}
+
+// followHints claims the clients that were hinted at, and looks at the marks of those that the
+// process has.
+func (p *process) followHints(polling, work context.Context) {
+	var others, held []string
+	for _, client := range p.takeHints() {
+		if p.held(client) != nil {
+			held = append(held, client)
+		} else {
+			others = append(others, client)
+		}
+	}
+	if len(held) > 0 {
+		p.lookAtMarks(polling, held)
+	}
+	if !p.isScarce(turnNews) { // otherwise it's not their turn
+		p.claim(polling, work, nil, others)
+	}
+}
+
+func (p *process) poll(ctx context.Context) (found, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	after, gaps := p.news.ask(time.Now())
+	f, err := p.tables.poll(ctx, p.id, after, gaps, p.owns)
+	if err == nil {
+		p.news.saw(f.numbers, time.Now())
+	}
+	return f, err
+}
+
+// pollWait returns how long nothing needs to be looked for, if all has been found.
+func (p *process) pollWait(now, lastFound time.Time) time.Duration {
+	quiet := now.Sub(lastFound)
+	if ago, ok := p.expects(now); ok {
+		quiet = min(quiet, ago)
+	}
+	return min(max(quiet/8, minPoll), maxPoll)
+}
+
+// distribute acts on what a poll found. It reports whether that was news.
+func (p *process) distribute(polling, work context.Context, f found) (isNews bool) {
+	for _, client := range f.erased {
+		if d := p.held(client); d != nil {
+			d.forget()
+		}
+	}
+	if len(f.marked)+len(p.unread) > 0 {
+		p.lookAtMarks(polling, f.marked)
+		isNews = true
+	}
+	now := time.Now()
+	var news []string
+	for _, client := range f.news {
+		if d := p.held(client); d != nil {
+			isNews = d.hasNews() || isNews
+		} else if p.owns(client) {
+			news = append(news, client)
+		} else {
+			p.leaveToOwner(client, now)
+		}
+	}
+	return p.claim(polling, work, f.due, append(news, p.unclaimed(now)...)) || isNews
+}
+
+// leaveToOwner leaves a client with news to the process to which it belongs, for a while.
+func (p *process) leaveToOwner(client string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.later[client]; !ok && len(p.later) < maxElsewhere {
+		p.later[client] = now.Add(mineFirst)
+	}
+}
+
+// unclaimed returns clients with news that were left to others long enough.
+func (p *process) unclaimed(now time.Time) (clients []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for client, at := range p.later {
+		if !at.After(now) && len(clients) < claimPage {
+			clients = append(clients, client)
+			delete(p.later, client)
+		}
+	}
+	return clients
+}
+
+// survey finds what no poll has found: notifications whose transaction was open for long, or whose
+// line was lost.
+func (p *process) survey(polling, work context.Context) {
+	for after := ""; ; {
+		start := time.Now()
+		call, cancel := context.WithTimeout(polling, callTimeout)
+		clients, next, err := p.tables.survey(call, p.id, after)
+		cancel()
+		if err != nil {
+			p.options.Warn(polling, "can't look for notifications", err)
+			return
+		}
+		var others []string
+		for _, client := range clients {
+			if d := p.held(client); d != nil {
+				d.surveyed()
+			} else {
+				others = append(others, client)
+			}
+		}
+		for page := range slices.Chunk(others, claimPage) {
+			p.claim(polling, work, nil, page)
+		}
+		if next == "" || !wait(polling, time.Since(start)) { // the others' turn
+			return
+		}
+		after = next
+	}
+}
+
+// isScarce reports whether others wait for a turn of a kind.
+func (p *process) isScarce(kind int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.scarce[kind]
+}
+
+// free returns how many turns of a kind are free. The other kind has half of them if it wants them.
+func (p *process) free(kind int, isWanted bool) int {
+	most := p.options.Clients
+	if isWanted || p.scarce[1-kind] {
+		most = max(most/2, 1)
+	}
+	return max(min(most-p.active[kind], p.options.Clients-p.active[0]-p.active[1]), 0)
+}
+
+// claim claims lines as long as there are turns, and starts to drain them. Those with news that get
+// no turn become due, so they wait in the tables, in one order with all others.
+func (p *process) claim(polling, work context.Context, due, news []string) bool {
+	p.mu.Lock()
+	seen := make(map[string]bool)
+	others := func(clients []string) []string {
+		return slices.DeleteFunc(clients, func(client string) bool {
+			had := seen[client] || p.lines[client] != nil
+			seen[client] = true
+			return had
+		})
+	}
+	p.unsure = others(p.unsure)
+	due = slices.Concat(p.unsure, others(due))
+	news = others(news)
+	dues := min(len(due), p.free(turnDue, len(news) > 0), claimPage)
+	fresh := min(len(news), p.free(turnNews, len(due) > 0), p.options.Clients-p.active[0]-p.active[1]-dues)
+	fresh = max(fresh, 0)
+	p.scarce = [2]bool{len(due) > dues, len(news) > fresh}
+	p.mu.Unlock()
+	claims, waiting := slices.Concat(due[:dues], news[:fresh]), news[fresh:]
+	if len(claims)+len(waiting) == 0 {
+		return false
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(polling, callTimeout)
+	defer cancel()
+	claimed, err := p.tables.claim(call, &p.identity, claims, waiting)
+	var pauses []clientPause
+	var marks []mark
+	if err == nil && len(claimed) > 0 {
+		if pauses, err = p.tables.pauses(call, claimed, start); err == nil {
+			marks, err = p.tables.marks(call, p.id, claimed)
+		}
+	}
+	if errors.Is(err, errLost) {
+		p.lose()
+	}
+	if err != nil {
+		p.options.Warn(polling, "can't claim clients", err)
+		p.unsure = slices.Concat(claims, waiting)
+		return false
+	}
+	p.extended(start)
+	p.unsure = p.unsure[min(dues, len(p.unsure)):]
+	p.remember(claims, start)
+	isNews := make(map[string]bool)
+	for _, client := range news[:fresh] {
+		isNews[client] = true
+	}
+	for _, client := range claimed {
+		kind := turnDue
+		if isNews[client] {
+			kind = turnNews
+		}
+		p.start(work, client, kind, pauses, marks)
+	}
+	return len(claimed) > 0
+}
+
+// remember remembers for a moment that others have the lines of clients, unless they are started.
+func (p *process) remember(clients []string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.elsewhere) > maxElsewhere {
+		clear(p.elsewhere)
+	}
+	for _, client := range clients {
+		p.elsewhere[client] = now
+	}
+}
+
+// start starts to drain a line that was claimed.
+func (p *process) start(ctx context.Context, client string, kind int, pauses []clientPause, marks []mark) {
+	d := newDrain(p, client, kind)
+	for _, s := range pauses {
+		if s.client == client {
+			d.line.Restore(s.Pause)
+		}
+	}
+	for _, m := range marks {
+		if m.client == client {
+			d.mark(m)
+		}
+	}
+	p.mu.Lock()
+	p.lines[client] = d
+	delete(p.elsewhere, client)
+	delete(p.later, client)
+	p.active[kind]++
+	p.mu.Unlock()
+	p.drains.Go(func() { d.run(ctx) })
+}
+
+// lookAtMarks reads the marks of clients that the process has.
+func (p *process) lookAtMarks(ctx context.Context, clients []string) {
+	clients = append(clients, p.unread...)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	marks, err := p.tables.marks(call, p.id, clients)
+	if p.unread = nil; err != nil {
+		p.options.Warn(ctx, "can't read which webhooks have changed", err)
+		p.unread = clients // no poll may find them again
+		return
+	}
+	for _, m := range marks {
+		if d := p.held(m.client); d != nil {
+			d.mu.Lock()
+			d.mark(m)
+			d.mu.Unlock()
+			signal(d.kick)
+		}
+	}
+}

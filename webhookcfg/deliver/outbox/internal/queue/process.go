@@ -1,0 +1,294 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// process is one identity of Run. It ends when its lease is lost.
+//
+// The locks, in the order in which they're taken: that of a drain, of the process, of the load, of
+// the writer. None is held during a call of the database or the sender.
+type process struct {
+	*Queue
+	identity
+	expired   chan struct{}      // closed when the lease is lost
+	sightings map[int64]sighting // of other processes, by those who look
+	unsure    []string           // clients whose claim failed, and perhaps took them; by those who look
+	unread    []string           // clients whose marks couldn't be read; by those who look
+	news      *news              // by those who look
+
+	mu       sync.Mutex
+	lines    map[string]*drain
+	active   [2]int    // lines with work: those that were claimed since they're due, and for news
+	scarce   [2]bool   // others of these wait for a turn
+	valid    time.Time // no attempt starts after
+	lost     bool
+	stopping bool
+	alive    []int64 // all processes, with this one
+	hinted   map[string]bool
+	// elsewhere has clients whose line another process had when we wanted it.
+	elsewhere map[string]time.Time
+	// later has clients with news that belong to others, and when to look whether they have them.
+	later map[string]time.Time
+	hints chan struct{} // has an element after a hint
+
+	// Each read has an element in one of them, those of lines that are behind in the second.
+	reading, catchingUp chan struct{}
+
+	load   load
+	writer *writer
+
+	underWay atomic.Int64
+	attempts sync.WaitGroup
+	drains   sync.WaitGroup
+}
+
+// The kinds of turns. Each has half of them while others of the other kind wait, so that who has
+// something new doesn't wait behind all backlogs.
+const (
+	turnDue = iota
+	turnNews
+)
+
+// maxReads is how many lines read at a time. Those that are behind read one at a time, so that the
+// others needn't wait for them.
+const maxReads = 3
+
+func newProcess(q *Queue) *process {
+	p := &process{
+		Queue: q, identity: identity{id: rand.Int64N(1<<62) + 1}, sightings: make(map[int64]sighting), expired: make(chan struct{}), lines: make(map[string]*drain),
+		hinted: make(map[string]bool), elsewhere: make(map[string]time.Time), later: make(map[string]time.Time), hints: make(chan struct{}, 1),
+		reading: make(chan struct{}, maxReads), catchingUp: make(chan struct{}, 1),
+	}
+	p.alive = []int64{p.id}
+	p.writer = newWriter(p)
+	return p
+}
+
+// join registers the process, if the tables are as they should be, and finds out what's new from here
+// on.
+func (p *process) join(ctx context.Context, check func(context.Context) error) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := check(call); err != nil {
+		return err
+	}
+	newest, err := p.tables.newest(call)
+	if err != nil {
+		return err
+	}
+	p.news = startNews(newest)
+	return p.tables.join(call, &p.identity, p.options.Settings)
+}
+
+// run returns when ctx has ended and everything is given back, or when the lease is lost.
+func (p *process) run(ctx context.Context) {
+	// What is under way goes on after ctx ends, until the grace is over or the lease is lost.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	polling, stopPolling := context.WithCancel(ctx)
+	defer stopPolling()
+	var background sync.WaitGroup
+	background.Go(func() {
+		select {
+		case <-p.expired:
+			stopPolling()
+		case <-polling.Done():
+		}
+	})
+	background.Go(func() { p.keepLease(work) })
+	background.Go(func() { p.writer.run(work) })
+	for _, beside := range p.options.Beside {
+		background.Go(func() { beside(polling) })
+	}
+	p.look(polling, work)
+
+	// From here on nothing starts.
+	stopPolling()
+	p.stopDrains()
+	grace := time.AfterFunc(p.options.Grace, stop)
+	p.drains.Wait()
+	p.attempts.Wait()
+	grace.Stop()
+	if !p.isLost() {
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
+		p.options.Warn(leaving, "can't write what was under way", p.writer.flushAll(leaving))
+		p.options.Warn(leaving, "can't give the clients back", p.tables.leave(leaving, &p.identity))
+		cancel()
+	}
+	stop()
+	background.Wait()
+}
+
+// wait reports whether the time passed before ctx ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	// Timers that are due at once crash the race detector of Go 1.26 in a bubble of testing/synctest, if
+	// two goroutines run them at the same time.
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// jitter returns a random duration from d/2 to 3d/2.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
+
+// stopDrains makes all drains start nothing more.
+func (p *process) stopDrains() {
+	p.mu.Lock()
+	p.stopping = true
+	drains := slices.Collect(maps.Values(p.lines))
+	p.mu.Unlock()
+	for _, d := range drains {
+		d.mu.Lock()
+		d.stopped = true
+		d.mu.Unlock()
+		signal(d.kick)
+	}
+}
+
+func (p *process) isStopping() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopping
+}
+
+// extended records that the lease was extended by a call that started at a time.
+func (p *process) extended(start time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := start.Add(lease * 3 / 4); until.After(p.valid) {
+		p.valid = until
+	}
+}
+
+// mayStart reports whether an attempt may start: the lease is certainly valid.
+func (p *process) mayStart() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.lost && time.Now().Before(p.valid)
+}
+
+func (p *process) isLost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
+func (p *process) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.lost {
+		p.lost = true
+		close(p.expired)
+	}
+}
+
+// keepLease renews the lease.
+func (p *process) keepLease(ctx context.Context) {
+	for wait(ctx, lease/4) {
+		p.mu.Lock()
+		left := time.Until(p.valid)
+		p.mu.Unlock()
+		if left > lease/2 {
+			continue // a write has renewed it
+		}
+		start := time.Now()
+		call, cancel := context.WithTimeout(ctx, lease)
+		err := p.tables.renew(call, &p.identity)
+		cancel()
+		switch {
+		case err == nil:
+			p.extended(start)
+		case errors.Is(err, errLost):
+			p.lose()
+			return
+		default:
+			p.options.Warn(ctx, "can't renew the lease", err)
+		}
+	}
+}
+
+// sighting is when a process first saw a sign of life of another one.
+type sighting struct {
+	beat int64
+	at   time.Time
+}
+
+// see takes in the last signs of life of other processes. It returns those without one for a lease, by
+// our clock. So it doesn't matter if the database's clock is set, or if another server takes over
+// with another time.
+func (p *process) see(others map[int64]int64, now time.Time) map[int64]int64 {
+	dead := make(map[int64]int64)
+	maps.DeleteFunc(p.sightings, func(id int64, _ sighting) bool { _, ok := others[id]; return !ok })
+	alive := []int64{p.id}
+	for id, beat := range others {
+		if s, ok := p.sightings[id]; !ok || s.beat != beat {
+			p.sightings[id] = sighting{beat, now}
+		} else if now.Sub(s.at) >= lease {
+			dead[id] = beat
+			continue
+		}
+		alive = append(alive, id)
+	}
+	p.mu.Lock()
+	p.alive = alive
+	p.mu.Unlock()
+	return dead
+}
+
+// takeOver makes the lines of processes that have ended due.
+func (p *process) takeOver(ctx context.Context, dead map[int64]int64) {
+	if len(dead) == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n, err := p.tables.bury(call, dead)
+	p.options.Warn(ctx, "can't take over from a process that has ended", err)
+	if n > 0 {
+		p.options.TookOver(n)
+	}
+}
+
+// owns reports whether a client belongs to this process: of all that live, it has the highest hash
+// with that client. So a process that comes or goes changes as few as possible.
+func (p *process) owns(client string) bool {
+	p.mu.Lock()
+	alive := p.alive
+	p.mu.Unlock()
+	mine := shareOf(client, p.id)
+	return !slices.ContainsFunc(alive, func(id int64) bool { return shareOf(client, id) > mine })
+}
+
+// shareOf returns the hash of a client and a process.
+func shareOf(client string, id int64) uint64 {
+	h := uint64(id) * 0x9E3779B97F4A7C15
+	for i := range len(client) {
+		h = (h ^ uint64(client[i])) * 0x100000001B3 // as in FNV
+	}
+	h ^= h >> 31
+	h *= 0xBF58476D1CE4E5B9
+	return h ^ h>>29
+}
