@@ -171,6 +171,9 @@ func (l *Line) SetAlone(isAlone bool) {
 	l.alone = isAlone && len(l.overrides) == 0
 }
 
+// IsAlone reports whether all of the client's notifications go to its base.
+func (l *Line) IsAlone() bool { return l.alone }
+
 // earliest returns the earlier of two times, of which zero is never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

@@ -42,8 +42,7 @@ type drain struct {
 
 	mu       sync.Mutex
 	line     *line.Line
-	kind     int // of its turn
-	isAlone  bool
+	kind     int              // of its turn
 	marks    map[string]int64 // by entity
 	hadMany  bool             // there are more marks
 	hooks    map[string]trusted
@@ -159,7 +158,6 @@ func (d *drain) lookUp(ctx context.Context) {
 		case err != nil:
 			d.line.LookFailed(entity, now)
 		case entity == "":
-			d.isAlone = isAlone
 			d.line.SetAlone(isAlone)
 			d.line.Looked("", h, now)
 		default:
@@ -264,7 +262,7 @@ func (d *drain) find(ctx context.Context, entity string, hooks map[string]line.H
 	}
 	name := entity
 	d.mu.Lock()
-	if d.isAlone {
+	if d.line.IsAlone() {
 		name = ""
 	}
 	t, ok := d.hooks[name]

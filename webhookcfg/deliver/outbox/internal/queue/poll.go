@@ -12,8 +12,9 @@ const (
 	minPoll = 2 * time.Millisecond
 	maxPoll = 150 * time.Millisecond
 	// pollShare bounds the time that polls take, also if many clients have a backlog: it rests that many
-	// times as long.
-	pollShare = 8
+	// times as long, and longestRest at most.
+	pollShare   = 8
+	longestRest = time.Second
 	// surveyEvery is how often a process looks for what no poll has found.
 	surveyEvery = time.Minute
 
@@ -136,7 +137,7 @@ func (p *process) look(polling, work context.Context) {
 		if isNews {
 			lastFound = now
 		}
-		rested = now.Add(pollShare * took)
+		rested = now.Add(min(pollShare*took, longestRest))
 		next = rested
 		if at := now.Add(p.pollWait(now, lastFound)); !f.isMore && at.After(next) {
 			next = at

@@ -140,7 +140,7 @@ func (w *world) start(o queue.Options) *process {
 	p.stop = stop
 	go func() {
 		defer close(p.done)
-		err := p.Run(ctx, func(context.Context) error { return nil }, func(error) bool { return true })
+		err := p.Run(ctx, func(context.Context) error { return nil }, func(error) bool { return false })
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -291,7 +291,7 @@ func (a *attempt) Send(ctx context.Context) queue.Outcome {
 	w.mu.Unlock()
 	takes := r.takes
 	if r.hangs {
-		takes = 15 * time.Second
+		takes = hangsFor
 	}
 	select {
 	case <-time.After(takes):
@@ -352,6 +352,10 @@ func (w *world) within(d time.Duration) time.Duration {
 
 // show logs what waits in the tables.
 func (w *world) show() {
+	w.dump(`SELECT * FROM wh_outbox_line`)
+	w.dump(`SELECT * FROM wh_outbox_mark`)
+	w.dump(`SELECT client, entity, setting, failures, (ends-bubble_now())/1000, state FROM wh_outbox_pause`)
+	w.dump(`SELECT * FROM wh_outbox_process`)
 	for _, id := range w.left()[:min(len(w.left()), 10)] {
 		var state, attempts int
 		var reason string
@@ -372,5 +376,32 @@ func (w *world) show() {
 			w.t.Fatal(err)
 		}
 		w.t.Logf("%s/%s: %d in group %d, due in %d ms, %d attempts, resent %d", name, entity, n, group, due, attempts, resent)
+	}
+}
+
+func (w *world) dump(query string) {
+	rows, err := w.db.Query(query)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer rows.Close()
+	names, _ := rows.Columns()
+	for rows.Next() {
+		values := make([]any, len(names))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			w.t.Fatal(err)
+		}
+		text := ""
+		for i, v := range values {
+			x := *v.(*any)
+			if b, ok := x.([]byte); ok {
+				x = string(b)
+			}
+			text += fmt.Sprintf("%s=%v ", names[i], x)
+		}
+		w.t.Log(text)
 	}
 }
