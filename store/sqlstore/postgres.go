@@ -45,14 +45,16 @@ SELECT {standby}, {identity} AS identity, CASE WHEN pg_is_in_recovery()
     THEN concat_ws(':', pg_snapshot_xmin(pg_current_snapshot()), pg_snapshot_xmin(pg_current_snapshot()), '')
     ELSE pg_current_snapshot()::text END,
   COALESCE((SELECT n.chg::text::bigint FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
-    ORDER BY n.chg DESC LIMIT 1), 0), (SELECT erased_chg FROM {schema} WHERE id = 1), NULL
+    ORDER BY n.chg DESC LIMIT 1), 0),
+  (SELECT CASE WHEN erased_chg < ` + postgreSQLLimit + ` THEN erased_chg ELSE 0 END FROM {schema} WHERE id = 1), NULL
 UNION ALL
 (SELECT false, NULL, NULL, NULL, NULL, id FROM {client}
   WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY chg LIMIT @limit)
 UNION ALL
 SELECT false, NULL, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
 	countErased: `
-UPDATE {schema} SET erased = erased + 1, erased_chg = GREATEST(erased_chg, @chg::bigint)
+UPDATE {schema} SET erased = erased + 1, erased_chg = COALESCE((SELECT max(n)
+  FROM (VALUES (erased_chg), (@chg::bigint)) v (n) WHERE n < ` + postgreSQLLimit + `), 0)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	change: `chg::text::bigint`,
 	// The identity changes when a server starts, so also after a restored backup or a
@@ -68,6 +70,10 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	codes:    "SQLSTATE",
 	outcomes: postgreSQLOutcomes,
 }
+
+// postgreSQLLimit is above the number of each transaction that this server has completed. A dump
+// of another server can bring higher ones, which stand for no change here.
+const postgreSQLLimit = `pg_snapshot_xmax(pg_current_snapshot())::text::bigint`
 
 const postgreSQLTouch = `
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark, vacated, chg)

@@ -185,3 +185,32 @@ func TestFeedCursors(t *testing.T) {
 	}
 	s.expectReset("data restored")
 }
+
+// TestFeedOfADump: a dump of another server brings higher numbers of transactions than this one has
+// assigned, also of clients that were erased. They neither make each call of the feed a reset, nor hide
+// that a client was erased here.
+func TestFeedOfADump(t *testing.T) {
+	t.Parallel()
+	db, st := tables(t, shared.Get(t).DSN(), "dump_")
+	t.Cleanup(func() {
+		execute(t, db, "DROP VIEW dump_webhook; DROP TABLE dump_schema, dump_client, dump_override, dump_delivery")
+	})
+	apply(t, st, "acme")
+	execute(t, db, "UPDATE dump_schema SET erased_chg = 9000000000000000000")
+	s := &sequence{t: t, feed: st}
+	s.expectReset("first poll")
+	s.expect("nothing")
+	before := s.next
+	apply(t, st, "gone")
+	s.expect("change", "gone")
+	execute(t, db, "DELETE FROM dump_override WHERE client = 'gone'; UPDATE dump_client SET vacated = 1 WHERE id = 'gone'")
+	execute(t, db, "INSERT INTO dump_client VALUES ('restored', 0, 0, '', 0, 0, 1, '9000000000000000000')")
+	if n, err := st.Sweep(t.Context(), 10); n != 2 || err != nil {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	s.expect("clients erased that changed before the cursor")
+	s.next = before
+	s.expectReset("a client erased that changed after the cursor")
+	apply(t, st, "acme")
+	s.expect("change", "acme")
+}
