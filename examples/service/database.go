@@ -171,14 +171,17 @@ func lost(err error, create string) error {
 		err, strings.Join(strings.Fields(create), " "))
 }
 
-// Healthy returns nil if the table of modules can be read, and the file of SQLite is where it was. The
+// Healthy returns nil if the table of modules can be read, and the files of SQLite are where they were. The
 // webhooks, the queue and the credentials each look at their own tables.
 func (d *database) Healthy(ctx context.Context) error {
 	if err := d.file.inPlace(); err != nil {
 		return err
 	}
 	var n int
-	return d.QueryRowContext(ctx, findModule, "", "").Scan(&n)
+	if err := d.QueryRowContext(ctx, findModule, "", "").Scan(&n); err != nil {
+		return err
+	}
+	return d.file.hasLog(ctx, d.DB)
 }
 
 // says reports whether an error is PostgreSQL's with the code, or SQLite's with the text.
@@ -221,7 +224,38 @@ func (f sqliteFile) inPlace() error {
 		return nil
 	}
 	return fmt.Errorf("%s isn't the database file that the service has open, which was moved, removed or replaced: stop the service, and before you start it, put the file back, with its -wal file next to it; "+
-		"what the service did since is only in these two, so if they were removed, it's lost, and you need a backup", f.path)
+		"what the service did since is only in these two, so if they were removed, it's lost, and you need a backup: "+
+		"before you put that there, remove the files next to it that end in -wal, -shm and -journal, which would damage it", f.path)
+}
+
+// hasLog returns an error if SQLite's log of changes or the index of that was moved or removed. They're next to the
+// file as long as the connection is open. SQLite follows a symbolic link and uses the directory of the file itself, so
+// it's asked.
+func (f sqliteFile) hasLog(ctx context.Context, db *sql.DB) error {
+	if f.path == "" {
+		return nil
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var file string
+	const inUse = "SELECT file FROM pragma_database_list, pragma_journal_mode WHERE name = 'main' AND journal_mode = 'wal'"
+	if err := conn.QueryRowContext(ctx, inUse).Scan(&file); errors.Is(err, sql.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, end := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(file + end); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s%s, which the service has open, was moved or removed: stop the service before anything else opens the database, and don't kill it, since it writes its changes into %[1]s when it stops; "+
+				"if a backup was put there, put it there again after that, and first remove the files next to it that end in -wal, -shm and -journal, which would damage it", file, end)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openSQLite opens a database in a file, for one machine.

@@ -123,6 +123,50 @@ func TestMovedSQLiteFile(t *testing.T) {
 	check(d.Close())
 }
 
+// TestRemovedSQLiteLog: if a file next to the database file is removed, the service that has it open serves on, but isn't
+// healthy. What it did is there once it was stopped. Without a log, no such files have to be there.
+func TestRemovedSQLiteLog(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file can't be removed")
+	}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, end := range []string{"-wal", "-shm"} {
+		file := strings.TrimPrefix(newStore(t), "sqlite:")
+		link := filepath.Join(t.TempDir(), "link.db")
+		check(os.Symlink(file, link))
+		for _, path := range []string{file, link} {
+			d, err := openDatabase("sqlite:"+path, false, newLogger(t.Output()))
+			check(err)
+			check(d.Healthy(t.Context()))
+			_, err = d.change(t.Context(), "INSERT INTO modules (client, id, state, version) VALUES ('acme', $1, 'on', 1)", path)
+			check(err)
+			check(os.Remove(file + end))
+			if err := d.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), file+end+",") || !strings.Contains(err.Error(), "don't kill it") {
+				t.Errorf("%s opened, %s removed: %v", path, end, err)
+			}
+			check(d.Close())
+			d, err = openDatabase("sqlite:"+path, false, newLogger(t.Output()))
+			check(err)
+			var n int
+			if err := d.QueryRowContext(t.Context(), "SELECT count(*) FROM modules WHERE id = $1", path).Scan(&n); err != nil || n != 1 {
+				t.Errorf("%s opened, %s removed: %d changes are in the file, %v", path, end, n, err)
+			}
+			check(d.Close())
+		}
+	}
+	d, err := openDatabase(newStore(t), false, newLogger(t.Output()))
+	check(err)
+	var mode string
+	check(d.QueryRowContext(t.Context(), "PRAGMA journal_mode = delete").Scan(&mode))
+	check(d.Healthy(t.Context()))
+	check(d.Close())
+}
+
 // TestRemovedSQLiteFile: /healthz says that a part doesn't work, though each table can be read.
 func TestRemovedSQLiteFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
