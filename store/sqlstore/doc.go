@@ -102,8 +102,9 @@
 // have a cache.
 //
 // Before you put a copy in the place of the file of an SQLite database, remove the files next to
-// it whose names end in -wal, -shm and -journal. After a crash they're still there, and SQLite
-// would apply them to the copy, which damages it.
+// it whose names end in -wal, -shm and -journal. After a crash, or if the file was replaced while
+// the service ran, they're still there, and SQLite would apply them to the copy, which damages
+// it. Leave them there if you keep the old file: its last changes can be only in them.
 //
 // With PostgreSQL, restore tables with their keys and indexes, which pg_restore -t leaves out.
 // While a table has no primary key, [Store.Healthy] and [Store.Check] say so.
