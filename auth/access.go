@@ -40,9 +40,9 @@ func checkAccess(path string, info fs.FileInfo, shared bool) error {
 		if shared {
 			return fmt.Errorf("%s: mode %04o lets group or others write; use chmod 640", path, mode.Perm())
 		}
-		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600, or, if the platform sets it, FileOptions.AllowReadable", path, mode.Perm())
+		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600, if the user of the service owns the file, or, if the platform sets it, FileOptions.AllowReadable", path, mode.Perm())
 	case !shared && !ownedByProcessOrRoot(info):
-		return fmt.Errorf("%s: owned neither by the user of this process nor by root; use chown", path)
+		return fmt.Errorf("%s: owned neither by the user of this process nor by root; start the process as the user that owns the file, or, only if the service runs as this user, use chown", path)
 	}
 	return nil
 }

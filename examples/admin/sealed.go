@@ -27,7 +27,7 @@ func readKeys(path string, shared bool) (sealed.Keys, error) {
 		return nil, err
 	}
 	if runtime.GOOS != "windows" && !shared && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s: other users have access to the keys (mode %04o): chmod 600 it, or give -shared", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: other users have access to the keys (mode %04o): chmod 600 it, or, if the service isn't its owner, give -shared", path, info.Mode().Perm())
 	}
 	content, err := textfile.Read(path)
 	if err != nil {

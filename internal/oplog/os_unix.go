@@ -30,7 +30,7 @@ func checkPrivate(info fs.FileInfo) error {
 		return fmt.Errorf("%s has mode %04o, accessible to other users; use chmod 600", info.Name(), mode)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user; use chown, or start the process as that user", info.Name())
+		return fmt.Errorf("%s belongs to another user; start the process as that user, or, only if the service runs as this one, use chown", info.Name())
 	}
 	return nil
 }
