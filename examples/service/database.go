@@ -96,7 +96,7 @@ func (d *database) checkLost(ctx context.Context) error {
 		}
 		hasWebhooks = hasWebhooks || exists
 	}
-	const remedy = "restore them from a backup, with their keys and indexes; only if you can do without what was in them, run the statements in "
+	const remedy = "restore them all from the same backup, with their keys, indexes, sequences and triggers; only if you can do without what was in them, run the statements in "
 	kind := strings.ToLower(d.dialect.String())
 	switch {
 	case hasSecrets && !hasQueue:
@@ -167,7 +167,7 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 
 // lost returns the error of a table's query, with what to do if the table isn't there.
 func lost(err error, create string) error {
-	return fmt.Errorf("%w: if the table is missing, restore it from a backup, with its key; only if you can do without what was in it, run %s",
+	return fmt.Errorf("%w: if the table is missing, restore it from a backup, with its key and index; only if you can do without what was in it, run %s",
 		err, strings.Join(strings.Fields(create), " "))
 }
 

@@ -63,7 +63,7 @@ func (e Engine) WithoutKey(ctx context.Context, db *sql.DB, tables []string) (ke
 
 // RestoreKeys says what to do about tables without a primary key.
 func RestoreKeys(keyless []string) string {
-	return strings.Join(keyless, ", ") + ": wait if a restore is under way; if it has ended, restore the whole backup into an empty database, since pg_restore -t leaves out keys, indexes and triggers"
+	return strings.Join(keyless, ", ") + ": wait if a restore is under way; if it has ended, restore the whole backup into an empty database, since pg_restore -t leaves out keys, indexes, sequences and triggers"
 }
 
 // Denied reports whether a statement failed because the user lacks a privilege for a table.

@@ -106,8 +106,8 @@
 // the service ran, they're still there, and SQLite would apply them to the copy, which damages
 // it. Leave them there if you keep the old file: its last changes can be only in them.
 //
-// With PostgreSQL, restore tables with their keys and indexes, which pg_restore -t leaves out.
-// While a table has no primary key, [Store.Healthy] and [Store.Check] say so.
+// With PostgreSQL, restore tables with their keys, indexes and triggers, which pg_restore -t leaves
+// out. While a table has no primary key, [Store.Healthy] and [Store.Check] say so.
 //
 // # Upgrade
 //

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
@@ -194,7 +195,7 @@ func (s *Store) incomplete(f foundSchema, needed int) error {
 	case len(s.queries.tables):
 		return fmt.Errorf("tables are missing: %s: call Migrate", missing)
 	default:
-		return fmt.Errorf("tables are missing: %s: restore them from a backup, with their keys and indexes, or, if a migration was interrupted, call Migrate", missing)
+		return fmt.Errorf("tables are missing: %s: restore them from a backup, with their keys and indexes%s, or, if a migration was interrupted, call Migrate", missing, s.together(f.missing))
 	}
 	return fmt.Errorf("the tables are incomplete or older (schema version %d, want %d): call Migrate", f.version, needed)
 }
@@ -207,11 +208,21 @@ func (s *Store) lostTables(missing []string) error {
 			contents = "all webhooks of all clients"
 		case "override":
 			contents = cmp.Or(contents, "what clients have set for single entities, and those that they turned off can get the default again")
-			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again"
+			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again, or only the statement of the trigger, if the index is there"
 		}
 	}
-	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
-		errLost, strings.Join(missing, ", "), cmp.Or(contents, "what was in it"), s.queries.tables[0], after)
+	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes%s; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s",
+		errLost, strings.Join(missing, ", "), s.together(missing), cmp.Or(contents, "what was in it"), s.queries.tables[0], after)
+}
+
+// together says which tables have to be of the same backup, if one of them is missing: the generation
+// of a client says which of its overrides count.
+func (s *Store) together(missing []string) string {
+	client, override := s.queries.prefix+"client", s.queries.prefix+"override"
+	if !slices.Contains(missing, client) && !slices.Contains(missing, override) {
+		return ""
+	}
+	return fmt.Sprintf(", and both %s and %s from the same one, or dropped overrides can come back", client, override)
 }
 
 func (s *Store) oldSchema(found int) error {

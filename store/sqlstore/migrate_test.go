@@ -165,7 +165,11 @@ func TestOldSchema(t *testing.T) {
 // say how to go on. Migrate doesn't create it again.
 func TestLostTable(t *testing.T) {
 	for _, dialect := range dialects() {
-		for lost, tells := range map[string]string{"wh_client": "without all webhooks of all clients, ", "wh_override": "turned off can get the default again, ", "wh_delivery": "without what was in it, "} {
+		const together = ", and both wh_client and wh_override from the same one, or dropped overrides can come back; only if you can do without "
+		for lost, tells := range map[string]string{
+			"wh_client": together + "all webhooks of all clients, ", "wh_override": together + "what clients have set for single entities, and those that they turned off can get the default again, ",
+			"wh_delivery": "indexes; only if you can do without what was in it, ",
+		} {
 			s, f := openSchema(t, dialect, &schema{version: current, lost: lost})
 			all := calls(s)
 			all["migrate"], all["healthy"] = s.Migrate, s.Healthy

@@ -15,6 +15,8 @@
 -- To give each client its own limit, read it from a table of yours: instead of DEFAULT 500 write
 --   DEFAULT COALESCE((SELECT p.most FROM plan p WHERE p.client = CONVERT(NEW.client USING utf8mb4)), 500)
 -- In NEW.client, the client is in bytes. Without COALESCE, a client without a row would have no limit.
+--
+-- If a restore brought the index back without the trigger, leave out the statement CREATE INDEX.
 CREATE INDEX wh_override_url ON wh_override (client, gen, url(1));
 
 DELIMITER //

@@ -14,6 +14,8 @@
 -- To give each client its own limit, read it from a table of yours: instead of 500 write, in both places,
 --   COALESCE((SELECT most FROM plan WHERE client = convert_from(NEW.client, 'UTF8')), 500)
 -- In NEW.client, the client is in bytes. Without COALESCE, a client without a row would have no limit.
+--
+-- If a restore brought the index back without the trigger, leave out the statement CREATE INDEX.
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
 CREATE OR REPLACE FUNCTION wh_limit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

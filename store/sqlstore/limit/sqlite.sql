@@ -10,6 +10,8 @@
 -- To give each client its own limit, read it from a table of yours: instead of 500 write, in both places,
 --   COALESCE((SELECT most FROM plan WHERE client = CAST(NEW.client AS TEXT)), 500)
 -- In NEW.client, the client is in bytes. Without COALESCE, a client without a row could set nothing.
+--
+-- If a restore brought the index back without the trigger, leave out the statement CREATE INDEX.
 CREATE INDEX wh_override_url ON wh_override (client, gen, entity) WHERE length(url) > 0;
 
 CREATE TRIGGER wh_limit BEFORE INSERT ON wh_override

@@ -198,15 +198,16 @@ func (t *tables) explain(ctx context.Context, cause error) error {
 	_ = query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version) }) // there may be no table
 	missing, err := t.engine.Missing(ctx, t.db, t.names, cause)
 	names, schema := strings.Join(missing, ", "), t.names[0]
+	restore := "restore it from a backup, and all of " + strings.Join(t.names, ", ") + " from the same one, with their keys, indexes and sequences"
 	switch {
 	case err != nil || len(missing) == 0:
 		return fmt.Errorf("outbox: check: %w", cause)
 	case len(missing) == len(t.names):
 		return fmt.Errorf("%w: there's none with the prefix %s: call Migrate", ErrNoTables, t.prefix)
 	case missing[0] == schema:
-		return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes, or, if a migration was interrupted, call Migrate", errIncomplete, names)
+		return fmt.Errorf("%w: %s: %s, or, if a migration was interrupted, call Migrate", errIncomplete, names, restore)
 	case version < schemaVersion:
 		return fmt.Errorf("%w: %s: call Migrate", errIncomplete, names)
 	}
-	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, schema)
+	return fmt.Errorf("%w: %s: %s; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, restore, schema)
 }
