@@ -28,6 +28,8 @@ func TestAddresses(t *testing.T) {
 		{"postgres://u:12/" + secret + "@127.0.0.1/db", "write / as %2F"},
 		{"postgres://u:12#" + secret + "@127.0.0.1/db", "write it as %23"},
 		{"etcd:http://u:12?" + secret + "@127.0.0.1:1", "write / as %2F"},
+		{"postgres://u:12@" + secret + "@127.0.0.1/db", "write @ as %40"},
+		{"etcd:http://u:12@" + secret + "@127.0.0.1:1", "write @ as %40"},
 		{"etcd:http://127.0.0.1:1/" + secret, "give the prefix of the keys with -prefix"},
 		{"etcd:http://u:" + secret + "@127.0.0.1:1,http://other:" + secret + "@127.0.0.1:2", "several users"},
 		{"postgres://u:" + secret + "@127.0.0.1:1/db?sslmode=disable", "connection refused"},

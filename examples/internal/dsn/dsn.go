@@ -43,7 +43,14 @@ func CheckURL(text string) error {
 	if strings.Contains(rest, "#") {
 		return errors.New("the URL has a #, and what follows would be ignored: write it as %23")
 	}
-	if end := strings.IndexAny(rest, "/?"); end >= 0 && strings.Contains(rest[end:], "@") {
+	server, path := rest, ""
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		server, path = rest[:end], rest[end:]
+	}
+	if strings.Count(server, "@") > 1 { // pgx looks for the host behind the first one, and others behind the last one
+		return errors.New("the URL has more than one @ before a / or ?: in a password, write @ as %40, and name the user only before the first host")
+	}
+	if strings.Contains(path, "@") {
 		return errors.New("the URL has an @ after a / or ?: in a password, write / as %2F, ? as %3F and @ as %40, and write %40 for an @ behind the host")
 	}
 	return nil

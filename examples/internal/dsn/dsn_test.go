@@ -27,7 +27,7 @@ func TestSQLite(t *testing.T) {
 // TestCheckURL: a password that isn't escaped would move the host to another place.
 func TestCheckURL(t *testing.T) {
 	for _, text := range []string{
-		"postgres://u@h/d", "postgres://u:p%23%2F%3F%40@h/d?sslmode=disable", "postgres://u:p@w@h/d", "postgres:///d?host=/run/postgresql",
+		"postgres://u@h/d", "postgres://u:p%23%2F%3F%40@h/d?sslmode=disable", "postgres://u:p@h,i:5433/d", "postgres:///d?host=/run/postgresql",
 		"postgres://u@h/d?user=a%40b", "https://u:p@h:2379",
 	} {
 		if err := dsn.CheckURL(text); err != nil {
@@ -36,6 +36,7 @@ func TestCheckURL(t *testing.T) {
 	}
 	for _, text := range []string{
 		"postgres://u:12#s3cret@h/d", "postgres://u:12/s3cret@h/d", "postgres://u:12?s3cret@h/d", "postgres://u@h/d#s3cret", "https://u:12/s3cret@h:2379",
+		"postgres://u:12@s3cret@h/d", "postgres://u:12@s3cret@h?sslmode=disable", "postgres://u:12@h,u:s3cret@i/d", "https://u:12@s3cret@h:2379",
 	} {
 		if err := dsn.CheckURL(text); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", text, err)
