@@ -2,7 +2,9 @@ package main
 
 import (
 	"database/sql"
+	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -94,6 +96,23 @@ func TestSQLitePath(t *testing.T) {
 		}
 	}
 	f.run(t.Context(), failure, "", "unable to open", "clients", f.inSQLite("a"))
+}
+
+// TestFileBehindLink: if a symbolic link to a directory is followed by .., the file that a command looks for is
+// the one that it would open, so it creates none.
+func TestFileBehindLink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege")
+	}
+	f := newFixture(t)
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(f.path("sub"), 0o700), os.Symlink(f.path("sub"), filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), failure, "", "no such file", "clients", "file:"+dir+"/link/../webhooks")
+	if _, err := os.Lstat(filepath.Join(dir, "webhooks")); err == nil {
+		t.Error("a file was created")
+	}
 }
 
 // TestSchema: a store of a later version stays as it is.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -101,7 +102,7 @@ func (st *opened) probe(ctx context.Context) error {
 
 func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
 	if !o.migrate {
-		if _, err := os.Lstat(a.place); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
+		if _, err := os.Lstat(filepath.Clean(a.place)); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
 			return nil, err
 		}
 	}

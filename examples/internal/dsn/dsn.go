@@ -3,11 +3,13 @@
 package dsn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -15,7 +17,15 @@ import (
 // as in a query. SQLite opens the file only if it exists, because it would create one that other
 // users can read.
 func SQLite(path, settings string) (string, error) {
-	path, err := filepath.Abs(path)
+	dir, name := filepath.Split(path)
+	dir = cmp.Or(dir, ".")
+	var err error
+	if runtime.GOOS != "windows" { // elsewhere, a/.. isn't here if a is a symbolic link
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err == nil {
+		path, err = filepath.Abs(filepath.Join(dir, name))
+	}
 	if err != nil {
 		return "", err
 	}

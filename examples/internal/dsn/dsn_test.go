@@ -1,6 +1,8 @@
 package dsn_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,9 +20,25 @@ func TestSQLite(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	path := filepath.Join(t.TempDir(), "a.db")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "a.db")
 	if got, err := dsn.SQLite(path, ""); err != nil || got != "file://"+path+"?mode=rw&" {
 		t.Errorf("got %s, %v", got, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o700), os.Symlink(filepath.Join(dir, "sub"), link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []string{link + "/../a.db", filepath.Dir(link) + "/./link/..//a.db"} { // the file that os.Open opens
+		if got, err := dsn.SQLite(named, ""); err != nil || got != "file://"+path+"?mode=rw&" {
+			t.Errorf("%s: got %s, %v", named, got, err)
+		}
+	}
+	if got, err := dsn.SQLite(filepath.Join(dir, "missing", "a.db"), ""); err == nil {
+		t.Errorf("without the directory: %s", got)
 	}
 }
 
