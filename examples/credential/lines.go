@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // lines are the lines of a credential file that the service accepts.
@@ -39,6 +40,12 @@ func isDisabled(line string) bool {
 	return field(line, "disabled") != "" || strings.HasPrefix(line, id(line)+":disabled")
 }
 
+// hasEnded reports whether a line has a time from which on its secret is refused, and that has come.
+func hasEnded(line string) bool {
+	until, err := time.Parse(time.RFC3339, strings.TrimPrefix(field(line, "until="), " until="))
+	return err == nil && time.Until(until) <= 0
+}
+
 // of returns the lines of an id.
 func (all lines) of(wanted string) lines {
 	return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) != wanted })
@@ -47,7 +54,7 @@ func (all lines) of(wanted string) lines {
 // active returns the ids that can sign in as a client.
 func (all lines) active(client string) (ids []string) {
 	for _, line := range all {
-		if id := id(line); id != "" && owner(line) == client && !isDisabled(line) && !slices.Contains(ids, id) {
+		if id := id(line); id != "" && owner(line) == client && !isDisabled(line) && !hasEnded(line) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -67,27 +74,56 @@ func (all lines) add(added string) (lines, error) {
 }
 
 func (all lines) rotate(added string) (lines, error) {
-	all, err := all.retire(id(added), true)
+	secrets, err := all.secrets(id(added))
 	if err != nil {
 		return nil, err
 	}
-	return all.insert(added + field(all.of(id(added))[0], "owner=")), nil
+	return all.keep(id(added), secrets.newest()).insert(added + field(secrets[0], "owner=")), nil
 }
 
 // retire removes all secrets of an id, and disables it so that nobody reuses it. With old, it keeps
-// the newest, which is the last line, and disables nothing.
+// the newest, and disables nothing.
 func (all lines) retire(retired string, old bool) (lines, error) {
-	secrets := all.of(retired)
+	secrets, err := all.secrets(retired)
+	if err != nil {
+		return nil, err
+	}
+	if old {
+		newest := secrets.newest()
+		if newest == "" {
+			return nil, fmt.Errorf("all secrets of %s have ended: rotate gives it a new one, and retire without -old disables it", retired)
+		}
+		return all.keep(retired, newest), nil
+	}
+	last := secrets[len(secrets)-1]
+	kept := all.keep(retired, last)
+	kept[slices.Index(kept, last)] = retired + ":disabled" + field(last, "owner=")
+	return kept, nil
+}
+
+// secrets returns the lines of an id that isn't retired.
+func (all lines) secrets(wanted string) (lines, error) {
+	secrets := all.of(wanted)
 	switch {
 	case len(secrets) == 0:
-		return nil, fmt.Errorf("%s is not in the file", retired)
+		return nil, fmt.Errorf("%s is not in the file", wanted)
 	case slices.ContainsFunc(secrets, isDisabled):
-		return nil, fmt.Errorf("%s is already retired", retired)
+		return nil, fmt.Errorf("%s is already retired", wanted)
 	}
-	newest := secrets[len(secrets)-1]
-	kept := slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) == retired && line != newest })
-	if !old {
-		kept[slices.Index(kept, newest)] = retired + ":disabled" + field(newest, "owner=")
+	return secrets, nil
+}
+
+// newest returns the last line that hasn't ended, or "".
+func (all lines) newest() string {
+	for _, line := range slices.Backward(all) {
+		if !hasEnded(line) {
+			return line
+		}
 	}
-	return kept, nil
+	return ""
+}
+
+// keep removes the lines of an id, except one.
+func (all lines) keep(wanted, kept string) lines {
+	return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return id(line) == wanted && line != kept })
 }

@@ -6,6 +6,8 @@
 //	credential retire acme        removes all secrets and disables the id
 //	credential list               lists the lines of the file without the hashes
 //
+// The newest secret is the last line of the id whose until hasn't passed.
+//
 // You can give a new secret a name, which your service's events show:
 //
 //	credential -name 2027 rotate acme
@@ -52,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	path := flags.String("file", "credentials", "credential `file`")
 	name := flags.String("name", "", "with add and rotate: the `name` of the secret")
-	old := flags.Bool("old", false, "with retire: only the secrets older than the newest")
+	old := flags.Bool("old", false, "with retire: only the secrets other than the newest, which is the last line of the id that hasn't ended")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: credential [flags] add ID | rotate ID | retire ID | list")
 		flags.PrintDefaults()

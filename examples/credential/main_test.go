@@ -106,11 +106,51 @@ func TestRetireOldFindsNone(t *testing.T) {
 	f.wantOwner("acme", secret, "acme")
 }
 
+// TestNewestHasNotEnded: the secret that is kept is one that the client can sign in with, wherever a
+// line stands whose time has come. An id whose secrets have all ended gets a new one, or is disabled.
+func TestNewestHasNotEnded(t *testing.T) {
+	f := newFixture(t)
+	ends := map[string]string{"old": "", "valid": " until=2999-01-31T12:00:00Z", "past": " until=2020-01-31T12:00:00Z"}
+	for _, row := range []struct{ before, args, after string }{
+		{"old valid past", "-old retire acme", "valid"},
+		{"past old valid", "-old retire acme", "valid"},
+		{"valid old past", "-old retire acme", "old"},
+		{"past", "-old retire acme", "past"},
+		{"old valid past", "-name new rotate acme", "valid new"},
+		{"past", "-name new rotate acme", "new"},
+		{"old past", "retire acme", ""},
+	} {
+		text := []byte("begin\n")
+		for n, name := range strings.Fields(row.before) {
+			text = fmt.Appendf(text, "acme:sha256:%064d owner=customer-12 name=%s%s\n", n+1, name, ends[name])
+		}
+		if err := os.WriteFile(f.path, append(text, "end\n"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.run(strings.Fields(row.args)...)
+		if refused := row.before == row.after; refused != (err != nil) || refused && !strings.Contains(err.Error(), "all secrets of acme have ended") {
+			t.Errorf("%s: %s: %v", row.before, row.args, err)
+		}
+		var names []string
+		for line := range strings.Lines(f.must("list")) {
+			if !strings.Contains(line, " owner=customer-12") {
+				t.Errorf("%s: %s: %s", row.before, row.args, line)
+			}
+			if _, name, ok := strings.Cut(line, " name="); ok {
+				names = append(names, strings.Fields(name)[0])
+			}
+		}
+		if got := strings.Join(names, " "); got != row.after {
+			t.Errorf("%s: %s: the file has %q, want %q", row.before, row.args, got, row.after)
+		}
+	}
+}
+
 // TestRetireNamesOtherIDs: whoever shuts a client out learns which of its ids are left.
 func TestRetireNamesOtherIDs(t *testing.T) {
 	f := newFixture(t)
 	hash := ":sha256:" + strings.Repeat("ab", 32)
-	const text = "begin\nacme%[1]s\nacme:sha256:%064[2]d name=new\nacme-2%[1]s owner=acme\nacme-3%[1]s disabled owner=acme\nacme-4:disabled owner=acme\nother%[1]s owner=o\n\nend\n"
+	const text = "begin\nacme%[1]s\nacme:sha256:%064[2]d name=new\nacme-2%[1]s owner=acme\nacme-3%[1]s disabled owner=acme\nacme-4:disabled owner=acme\nacme-5%[1]s owner=acme until=2020-01-31T12:00:00Z\nother%[1]s owner=o\n\nend\n"
 	if err := os.WriteFile(f.path, fmt.Appendf(nil, text, hash, 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
