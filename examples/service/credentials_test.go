@@ -29,6 +29,18 @@ func TestSecretsInFiles(t *testing.T) {
 	}
 }
 
+// TestSeparatedMasters: what isn't a blank doesn't separate masters, and isn't taken for a part of one.
+func TestSeparatedMasters(t *testing.T) {
+	for _, text := range []string{master + "," + master, master + ", " + master, master + ";" + master, `"` + master + " " + master + `"`, "'" + master + "'"} {
+		if _, err := parse(nil, variables(map[string]string{"MASTER": text}), t.Output()); err == nil || !strings.Contains(err.Error(), "separated by blanks") || strings.Contains(err.Error(), master) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if cfg, err := parse(nil, variables(map[string]string{"MASTER": " " + master + "\t" + master + "\n"}), t.Output()); err != nil || len(cfg.masters) != 2 {
+		t.Errorf("got %+v, %v", cfg, err)
+	}
+}
+
 // TestInvisible: characters that nobody sees would make another master, or another store, so they
 // are refused by name.
 func TestInvisible(t *testing.T) {

@@ -186,6 +186,9 @@ func (cfg *config) readSecrets(lookup environment) error {
 	if err != nil {
 		return err
 	}
+	if strings.ContainsAny(masters, ",;\"'") { // they'd belong to a master, and give other keys
+		return errors.New("environment variable MASTER or MASTER_FILE: masters are separated by blanks: leave out commas, semicolons and quotes")
+	}
 	for master := range strings.FieldsSeq(masters) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
