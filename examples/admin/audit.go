@@ -15,6 +15,9 @@ func auditFlags(s *session, flags *flag.FlagSet) {
 }
 
 func audit(ctx context.Context, s *session) (code int, err error) {
+	if err := s.policy.Validate(); err != nil {
+		return failure, err
+	}
 	err = s.useFirst(ctx, func(st *opened) error {
 		client := ""
 		if len(s.args) > 1 {

@@ -105,6 +105,10 @@ func TestErase(t *testing.T) {
 
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
+	f.clients("empty")
+	for _, name := range []string{"webhooks", "empty"} { // nothing to audit is no proof that the policy is valid
+		f.run(t.Context(), failure, "", "has bits set beyond its length", "audit", "-deny-prefix", "10.1.2.3/8", f.at(name))
+	}
 	for name, at := range f.stores() {
 		t.Run(name, func(t *testing.T) {
 			f := fixture{t, f.dir}

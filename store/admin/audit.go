@@ -33,12 +33,10 @@ type Violation struct {
 // ends with an error as [Webhooks] does, if [egress.Policy.Validate] refuses the policy, or if it
 // can't check an address. The last one wraps [egress.ErrUnavailable].
 func Audit(ctx context.Context, st webhookcfg.Store, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
-	if policy == nil {
-		policy = new(egress.Policy)
-	}
+	policy, invalid := valid(policy)
 	return func(yield func(Violation, error) bool) {
-		if err := policy.Validate(); err != nil {
-			yield(Violation{}, fmt.Errorf("admin: audit: %w", err))
+		if invalid != nil {
+			yield(Violation{}, invalid)
 			return
 		}
 		for e, err := range Webhooks(ctx, st, client) {
@@ -60,9 +58,15 @@ func Audit(ctx context.Context, st webhookcfg.Store, client string, policy *egre
 	}
 }
 
-// AuditAll yields what [Audit] yields for each of the [Clients] of the store.
+// AuditAll yields what [Audit] yields for each of the [Clients] of the store. It refuses an invalid
+// policy even if there are none.
 func AuditAll(ctx context.Context, st webhookcfg.Store, policy *egress.Policy) iter.Seq2[Violation, error] {
+	policy, invalid := valid(policy)
 	return func(yield func(Violation, error) bool) {
+		if invalid != nil {
+			yield(Violation{}, invalid)
+			return
+		}
 		for client, err := range Clients(ctx, st) {
 			if err != nil {
 				yield(Violation{}, err)
@@ -75,4 +79,15 @@ func AuditAll(ctx context.Context, st webhookcfg.Store, policy *egress.Policy) i
 			}
 		}
 	}
+}
+
+// valid returns the policy to audit with, or the error of one that no handler accepts.
+func valid(policy *egress.Policy) (*egress.Policy, error) {
+	if policy == nil {
+		policy = new(egress.Policy)
+	}
+	if err := policy.Validate(); err != nil {
+		return nil, fmt.Errorf("admin: audit: %w", err)
+	}
+	return policy, nil
 }

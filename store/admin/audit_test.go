@@ -92,22 +92,24 @@ func TestAuditAll(t *testing.T) {
 }
 
 // TestAuditOfInvalidPolicy: with a policy that no handler accepts, Audit ends with the reason instead of
-// a list of all that the rest of the policy refuses.
+// a list of all that the rest of the policy refuses, also if there's nothing to audit.
 func TestAuditOfInvalidPolicy(t *testing.T) {
-	st := store.NewMemory()
+	st, empty := store.NewMemory(), store.NewMemory()
 	if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://10.1.2.3/"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, prefix := range []string{"10.1.2.3/8", "0.0.0.0/0"} {
 		policy := &egress.Policy{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix(prefix)}}
-		yielded := 0
-		for violation, err := range admin.AuditAll(t.Context(), st, policy) {
-			if yielded++; err == nil || !strings.Contains(err.Error(), prefix) {
-				t.Errorf("%s: %+v, %v", prefix, violation, err)
+		for _, audited := range []*store.Memory{st, empty} {
+			yielded := 0
+			for violation, err := range admin.AuditAll(t.Context(), audited, policy) {
+				if yielded++; err == nil || !strings.Contains(err.Error(), prefix) {
+					t.Errorf("%s: %+v, %v", prefix, violation, err)
+				}
 			}
-		}
-		if yielded != 1 {
-			t.Errorf("%s: %d results, want the error", prefix, yielded)
+			if yielded != 1 {
+				t.Errorf("%s: %d results, want the error", prefix, yielded)
+			}
 		}
 	}
 }
