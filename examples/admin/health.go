@@ -32,5 +32,8 @@ func health(ctx context.Context, s *session) (code int, err error) {
 	if err := st.health(ctx); err != nil {
 		return failure, fmt.Errorf("%s: %w", st.name, err)
 	}
+	if err := st.mustHaveSomething(ctx); err != nil {
+		return failure, err
+	}
 	return success, s.print(healthRecord{st.name, true}, "%s is healthy", st.name)
 }

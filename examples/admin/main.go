@@ -64,7 +64,7 @@ var commands = []command{
 	{"queue", "STORE", "show how much is in the queue, how long it has been due, and the clients that wait longest", queueFlags, showQueue},
 	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data and its notifications, as far as the store can (see README.md)", queueFlags, erase},
 	{"health", "STORE", "find out whether the store works; only a change shows that a database's disk is full", nil, health},
-	{"check", "STORE", "read all of a file or an SQLite database, or the webhooks of another store, and report damage, missing tables or settings of the database to change; it can't see those of your service's connections", nil, check},
+	{"check", "STORE", "read all of a file or an SQLite database, or the webhooks of another store, and report damage, missing tables or settings of the database to change; it doesn't look for missing indexes, and can't see the settings of your service's connections", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one, also while a service has it open", nil, backup},
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }
@@ -234,13 +234,9 @@ func (s *session) use(ctx context.Context, text, prefix string, o openOptions, a
 // there.
 func (s *session) useFirst(ctx context.Context, do func(*opened) error) error {
 	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), s.allowPlain, func(st *opened) error {
-		if st.hasNothing != nil && s.command != "set" {
-			nothing, err := within(ctx, st.hasNothing)
-			if err != nil {
-				return fmt.Errorf("%s can't be used: %w", st.name, err)
-			}
-			if nothing {
-				return fmt.Errorf("%s has nothing: check the address and -prefix", st.name)
+		if s.command != "set" {
+			if err := st.mustHaveSomething(ctx); err != nil {
+				return err
 			}
 		}
 		return do(st)

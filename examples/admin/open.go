@@ -100,6 +100,21 @@ func (st *opened) probe(ctx context.Context) error {
 	return nil
 }
 
+// mustHaveSomething refuses a store with nothing, whose prefix is probably misspelled.
+func (st *opened) mustHaveSomething(ctx context.Context) error {
+	if st.hasNothing == nil {
+		return nil
+	}
+	nothing, err := within(ctx, st.hasNothing)
+	if err != nil {
+		return fmt.Errorf("%s can't be used: %w", st.name, err)
+	}
+	if nothing {
+		return fmt.Errorf("%s has nothing: check the address and -prefix", st.name)
+	}
+	return nil
+}
+
 func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
 	if !o.migrate {
 		if _, err := os.Lstat(filepath.Clean(a.place)); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it

@@ -142,7 +142,7 @@ func TestServers(t *testing.T) {
 			p.run(t, nameOf(t, p, s.address), 0, "60 webhooks, 6 changes", "", "copy", "-replace", source, s.address)
 			if s.name == "etcd" { // the tables of a database would be missing
 				for _, args := range [][]string{
-					{"clients", s.address}, {"check", s.address}, {"audit", s.address}, {"erase", s.address, "client-03"}, {"verify", s.address, source}, {"copy", "-migrate", s.address, at("nothing")},
+					{"clients", s.address}, {"health", s.address}, {"check", s.address}, {"audit", s.address}, {"erase", s.address, "client-03"}, {"verify", s.address, source}, {"copy", "-migrate", s.address, at("nothing")},
 				} {
 					p.run(t, "client-03\n", 1, "", " with the prefix other/ has nothing: check the address and -prefix", append([]string{args[0], "-prefix", "other/"}, args[1:]...)...)
 				}
