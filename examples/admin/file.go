@@ -61,7 +61,7 @@ func (s *session) checkStore(ctx context.Context, st *opened) (code int, err err
 			return failure, err
 		}
 		if len(damage) > 0 {
-			return found, s.print(damageRecord{st.name, damage}, "%s is damaged, so restore a backup:\n\t%s", st.name, strings.Join(damage, "\n\t"))
+			return found, s.print(damageRecord{st.name, damage}, "%s is damaged, so restore a backup, and before that remove the files next to it that end in -wal, -shm and -journal:\n\t%s", st.name, strings.Join(damage, "\n\t"))
 		}
 	}
 	var settings []string

@@ -210,7 +210,7 @@ func TestDamagedDatabase(t *testing.T) {
 		f.run(t.Context(), success, "SQLite finds no damage in any table or index", "", "check", at)
 		f.run(t.Context(), success, `{"read":"everything","clients":4,"webhooks":4`, "", "check", "-json", at)
 		f.damagePage(name)
-		stdout, stderr := "webhooks.db is damaged, so restore a backup:\n\t", ""
+		stdout, stderr := "webhooks.db is damaged, so restore a backup, and before that remove the files next to it that end in -wal, -shm and -journal:\n\t", ""
 		if name == "wh_client" {
 			stdout, stderr = "", "malformed"
 		}
