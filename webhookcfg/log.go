@@ -14,7 +14,7 @@ import (
 // level returns the level of the log record. It's an error if the service failed, and a
 // warning for a possible attack, or if a set succeeded although its probe failed. Reads and
 // sign-ins that succeed are Debug. The rest is Info, also a client that disconnects.
-func (e *Event) level(ctx context.Context) slog.Level {
+func (e *Event) level(ctx context.Context, isChange bool) slog.Level {
 	switch {
 	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		return slog.LevelInfo
@@ -24,7 +24,7 @@ func (e *Event) level(ctx context.Context) slog.Level {
 		return slog.LevelWarn
 	case e.Status < http.StatusBadRequest && e.Err != nil:
 		return slog.LevelWarn
-	case e.Status < http.StatusBadRequest && e.Operation != opSet && e.Operation != opUnset && e.Operation != opSendAgain:
+	case e.Status < http.StatusBadRequest && !isChange:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo
@@ -34,7 +34,8 @@ func (e *Event) level(ctx context.Context) slog.Level {
 // report logs the event and passes it to OnEvent.
 func (o *operation) report(ctx context.Context) {
 	defer o.recoverReport(ctx)
-	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
+	isChange := o.isChange || o.event.Operation == opSet || o.event.Operation == opUnset || o.event.Operation == opSendAgain
+	level, logger, onEvent := o.event.level(ctx, isChange), o.h.options.Logger, o.h.options.OnEvent
 	if onEvent == nil && !logger.Enabled(ctx, level) {
 		return
 	}
