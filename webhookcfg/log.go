@@ -34,7 +34,7 @@ func (e *Event) level(ctx context.Context, isChange bool) slog.Level {
 // report logs the event and passes it to OnEvent.
 func (o *operation) report(ctx context.Context) {
 	defer o.recoverReport(ctx)
-	isChange := o.isChange || o.event.Operation == opSet || o.event.Operation == opUnset || o.event.Operation == opSendAgain
+	isChange := o.isChange || o.event.Operation == opSet || o.event.Operation == opUnset
 	level, logger, onEvent := o.event.level(ctx, isChange), o.h.options.Logger, o.h.options.OnEvent
 	if onEvent == nil && !logger.Enabled(ctx, level) {
 		return

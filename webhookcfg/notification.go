@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -151,22 +152,22 @@ type SendAgainProgress struct {
 // event of a read, with the operation "notifications". For the error, see [Handler.Set]. It
 // wraps [errors.ErrUnsupported] without [Options.Notifications].
 func (h *Handler) Notifications(ctx context.Context, client string, q NotificationQuery) (page NotificationPage, err error) {
-	o := h.newOperation(opNotifications)
-	err = o.ask(ctx, client, func(ctx context.Context, queue NotificationQueue) *apiError {
-		if e := o.checkQuery(q); e != nil {
-			return e
+	task := Task{Operation: opNotifications, Scope: Entity(q.Entity), IsRead: true}
+	err = h.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
+		if err := checkQuery(q); err != nil {
+			return err
 		}
 		found, err := queue.Notifications(ctx, client, q)
 		if err != nil {
 			return queueError(err)
 		}
 		if len(found.Notifications) > q.Limit {
-			return serverError(fmt.Errorf("Notifications: %d notifications, although the limit is %d", len(found.Notifications), q.Limit))
+			return defect(fmt.Errorf("Notifications: %d notifications, although the limit is %d", len(found.Notifications), q.Limit))
 		}
 		found.Notifications = slices.Clone(found.Notifications) // which the queue can still use
 		for i := range found.Notifications {
-			if e := o.admit(&found.Notifications[i]); e != nil {
-				return e
+			if err := h.admit(&found.Notifications[i]); err != nil {
+				return err
 			}
 		}
 		page = found
@@ -179,8 +180,8 @@ func (h *Handler) Notifications(ctx context.Context, client string, q Notificati
 // [Handler.Notifications]. If there's none, the error has the code "not_found" and wraps
 // [ErrNoNotification].
 func (h *Handler) Notification(ctx context.Context, client, id string) (n Notification, err error) {
-	o := h.newOperation(opNotifications)
-	err = o.ask(ctx, client, func(ctx context.Context, queue NotificationQueue) *apiError {
+	task := Task{Operation: opNotifications, IsRead: true}
+	err = h.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
 		if !validNotificationID(id) {
 			return queueError(ErrNoNotification)
 		}
@@ -188,8 +189,8 @@ func (h *Handler) Notification(ctx context.Context, client, id string) (n Notifi
 		if err != nil {
 			return queueError(err)
 		}
-		if e := o.admit(&found); e != nil {
-			return e
+		if err := h.admit(&found); err != nil {
+			return err
 		}
 		n = found
 		return nil
@@ -200,20 +201,16 @@ func (h *Handler) Notification(ctx context.Context, client, id string) (n Notifi
 // PlanSendAgain returns what [Handler.SendAgain] would do with a selection that has a Scope.
 // You only get an event and a log record if it fails.
 func (h *Handler) PlanSendAgain(ctx context.Context, client string, s Selection) (plan SendAgainPlan, err error) {
-	o := h.newOperation(opNotifications)
-	o.failuresOnly = true
-	err = o.ask(ctx, client, func(ctx context.Context, queue NotificationQueue) (e *apiError) {
-		if e := o.checkSelection(s); e != nil {
-			return e
+	task := Task{Operation: opNotifications, Scope: s.scope(), IsRead: true, IsPart: true}
+	err = h.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) (err error) {
+		if err := checkSelection(s); err != nil {
+			return err
 		}
 		if s.ID != "" {
-			return serverError(fmt.Errorf("%w: the selection has no Scope", ErrInvalidArgument))
+			return fmt.Errorf("%w: the selection has no Scope", ErrInvalidArgument)
 		}
 		plan, err = queue.PlanSendAgain(ctx, client, s)
-		if err != nil {
-			return queueError(err)
-		}
-		return nil
+		return queueError(err)
 	})
 	return plan, err
 }
@@ -222,24 +219,21 @@ func (h *Handler) PlanSendAgain(ctx context.Context, client string, s Selection)
 // or that wait for a further attempt, of an entity or of the client. The event has the
 // operation "send_again". See [Handler.Notification].
 func (h *Handler) SendAgain(ctx context.Context, client string, s Selection) error {
-	o := h.newOperation(opSendAgain)
-	return o.ask(ctx, client, func(ctx context.Context, queue NotificationQueue) *apiError {
-		if e := o.checkSelection(s); e != nil {
-			return e
+	task := Task{Operation: opSendAgain, Scope: s.scope()}
+	return h.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
+		if err := checkSelection(s); err != nil {
+			return err
 		}
-		if err := queue.SendAgain(ctx, client, s); err != nil {
-			return queueError(err)
-		}
-		return nil
+		return queueError(queue.SendAgain(ctx, client, s))
 	})
 }
 
 // ask calls the queue for a client.
-func (o *operation) ask(ctx context.Context, client string, call func(context.Context, NotificationQueue) *apiError) error {
-	return o.runFor(ctx, client, func(ctx context.Context) *apiError {
-		queue := o.h.options.Notifications
+func (h *Handler) ask(ctx context.Context, client string, t Task, call func(context.Context, NotificationQueue) error) error {
+	return h.Do(ctx, client, t, func(ctx context.Context) error {
+		queue := h.options.Notifications
 		if queue == nil {
-			return serverError(fmt.Errorf("%w: there are no Options.Notifications", errors.ErrUnsupported))
+			return defect(fmt.Errorf("%w: there are no Options.Notifications", errors.ErrUnsupported))
 		}
 		return call(ctx, queue)
 	})
@@ -248,21 +242,14 @@ func (o *operation) ask(ctx context.Context, client string, call func(context.Co
 // maxCursor is the longest After, in bytes.
 const maxCursor = 2048
 
-func (o *operation) checkQuery(q NotificationQuery) *apiError {
-	if q.Entity != "" {
-		scope, e := o.h.entities.scope(q.Entity)
-		if e != nil {
-			return e
-		}
-		o.event.Scope = scope
-	}
+func checkQuery(q NotificationQuery) error {
 	switch {
 	case q.Limit < 1 || q.Limit > maxLimit:
-		return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
+		return fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit)
 	case q.State != "" && !slices.Contains(notificationStates, q.State):
-		return invalidRequest("The state must be " + strings.Join(notificationStates, ", "))
+		return &Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: "The state must be " + strings.Join(notificationStates, ", ")}
 	case len(q.After) > maxCursor:
-		return invalidRequest(ruleCursor)
+		return &Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: ruleCursor}
 	}
 	return nil
 }
@@ -270,18 +257,21 @@ func (o *operation) checkQuery(q NotificationQuery) *apiError {
 // ruleCursor is the only rule that a queue itself can find broken.
 const ruleCursor = "The list must go on where a page of it ended"
 
-func (o *operation) checkSelection(s Selection) *apiError {
+// scope returns the scope that a selection is about, or the zero Scope if that isn't clear.
+func (s Selection) scope() Scope {
+	if s.ID != "" {
+		return Scope{}
+	}
+	return s.Scope
+}
+
+func checkSelection(s Selection) error {
 	switch {
 	case (s.ID == "") == (s.Scope == Scope{}):
-		return serverError(fmt.Errorf("%w: set either the ID or the Scope of the selection", ErrInvalidArgument))
+		return fmt.Errorf("%w: set either the ID or the Scope of the selection", ErrInvalidArgument)
 	case s.ID != "" && !validNotificationID(s.ID):
 		return queueError(ErrNoNotification)
-	case s.Scope.Entity() != "":
-		if _, e := o.h.entities.scope(s.Scope.Entity()); e != nil {
-			return e // without the text in the event, since it can be anything
-		}
 	}
-	o.event.Scope = s.Scope
 	return nil
 }
 
@@ -293,16 +283,16 @@ func validNotificationID(id string) bool {
 const maxNotificationID = 256
 
 // admit checks what a queue has returned, and removes what the client mustn't see.
-func (o *operation) admit(n *Notification) *apiError {
-	if !o.h.options.NotificationBodies {
+func (h *Handler) admit(n *Notification) error {
+	if !h.options.NotificationBodies {
 		n.ContentType, n.Body = "", nil
 	}
 	if !slices.Contains(notificationStates, n.State) {
-		return serverError(fmt.Errorf("a notification has the unknown state %q: see NotificationWords", n.State))
+		return defect(fmt.Errorf("a notification has the unknown state %q: see NotificationWords", n.State))
 	}
 	for _, reason := range append([]string{n.Reason}, reasons(n.History)...) {
 		if reason != "" && !slices.Contains(notificationReasons, reason) {
-			return serverError(fmt.Errorf("a notification has the unknown reason %q: see NotificationWords", reason))
+			return defect(fmt.Errorf("a notification has the unknown reason %q: see NotificationWords", reason))
 		}
 	}
 	return nil
@@ -315,17 +305,34 @@ func reasons(history []NotificationAttempt) (all []string) {
 	return all
 }
 
-// queueError classifies an error of a [NotificationQueue].
-func queueError(err error) *apiError {
-	if wait, ok := askedToWait(err); ok {
-		return throttled(err, wait)
-	}
+// queueError says which response an error of a [NotificationQueue] gets.
+func queueError(err error) error {
+	var waiter interface{ RetryAfter() time.Duration }
 	switch {
+	case err == nil, errors.As(err, &waiter):
+		return err
 	case errors.Is(err, ErrNoNotification):
-		return &apiError{code: codeNotFound, description: "There is no such notification", cause: err}
+		return &refusal{Error{Status: http.StatusNotFound, Code: "not_found", Description: "There is no such notification"}, err}
 	case errors.Is(err, ErrInvalidArgument):
-		return &apiError{code: codeInvalidRequest, description: ruleCursor, cause: err}
+		return &refusal{Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: ruleCursor}, err}
 	default:
-		return unavailable(fmt.Errorf("Notifications: %w", err))
+		return fmt.Errorf("Notifications: %w", err)
 	}
 }
+
+// defect is an error that gets a 500.
+func defect(cause error) error {
+	return &refusal{Error{Status: http.StatusInternalServerError, Code: "server_error"}, cause}
+}
+
+// refusal is an error that gets a response of its own.
+type refusal struct {
+	response Error
+	cause    error
+}
+
+// Error returns what the log shows.
+func (r *refusal) Error() string { return r.cause.Error() }
+
+// Unwrap returns the response and the cause.
+func (r *refusal) Unwrap() []error { return []error{&r.response, r.cause} }
