@@ -35,6 +35,8 @@
 //
 //   - [example.com/go-webhookcfg/webhookcfg/portal]: pages where people see and change webhooks
 //     in a browser.
+//   - [example.com/go-webhookcfg/webhookcfg/sent]: what clients see of notifications, on those
+//     pages and in an API of yours, and how they send them again.
 //   - [example.com/go-webhookcfg/webhookcfg/mounttest]: checks a deployed handler from outside,
 //     through all your proxies.
 //   - [example.com/go-webhookcfg/store/admin]: lists, copies, compares, audits and erases

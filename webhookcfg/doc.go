@@ -83,11 +83,8 @@
 // checks addresses on each call. With [Options.DeliveryStatus], clients can read how their
 // deliveries go.
 //
-// Pass your queue as [Options.Notifications], and clients see on the page of package
-// [example.com/go-webhookcfg/webhookcfg/portal] what was sent and what came of it, and can send
-// it again. The HTTP API has no paths for that, because few clients need them, and they'd add
-// routes, errors and schemas that all clients have to read about. If yours do need them, offer
-// them in an API of your own, with [Handler.Notifications] and [Handler.SendAgain].
+// With package [example.com/go-webhookcfg/webhookcfg/sent], clients see what was sent and what
+// came of it, and can send it again.
 //
 // # Operate it
 //

@@ -14,8 +14,9 @@ import (
 // the secret as the id to sign in with. See PresentedID.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list". For calls from Go, it can also be
-	// "sign_in", "check", "notifications" or "send_again", as for [Handler.SignIn],
-	// [Handler.Check], [Handler.Notifications] and [Handler.SendAgain].
+	// "sign_in" ([Handler.SignIn]), "check" ([Handler.Check]), or the one of a [Task], such as
+	// "notifications" and "send_again" of package
+	// [example.com/go-webhookcfg/webhookcfg/sent].
 	Operation string
 	// Client is the client that signed in. It's "" if nobody did.
 	Client string

@@ -9,17 +9,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The operations, as in [Event]. The last four are for calls from Go only.
+// The operations, as in [Event]. The last two are for calls from Go only.
 const (
 	opSet    = "set"
 	opUnset  = "unset"
 	opRead   = "read"
 	opList   = "list"
 	opSignIn = "sign_in"
-
-	opNotifications = "notifications"
-	opSendAgain     = "send_again"
-	opCheck         = "check"
+	opCheck  = "check"
 )
 
 // operation is an operation for a client. A request asked for it, or a call from Go.

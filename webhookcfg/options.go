@@ -63,15 +63,6 @@ type Options struct {
 	// [DeliveryStatus] doesn't list, the client gets 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
-	// Notifications is your queue of notifications, for example an
-	// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox]. With it, clients can see in
-	// package [example.com/go-webhookcfg/webhookcfg/portal] what was sent and what came of it,
-	// and send it again, and so can you with [Handler.Notifications] and [Handler.SendAgain].
-	//
-	// NotificationBodies shows them the bodies too.
-	Notifications      NotificationQueue
-	NotificationBodies bool
-
 	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters
 	// A-Z a-z 0-9 . _ ~ : @ -. It's only called with valid UTF-8 that has no slashes,
 	// backslashes or control characters. The handler always refuses "", "." and ".." itself.

@@ -22,6 +22,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 const (
@@ -462,7 +463,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s prints %q, want %q", step.command, &out, step.want)
 		}
 		for _, client := range []string{"acme", "other"} {
-			plan, err := s.queue.PlanSendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+			plan, err := s.queue.PlanSendAgain(t.Context(), client, sent.Selection{Scope: webhookcfg.All()})
 			if got := plan.Last.Selection.Scope; err != nil || got != step.scopes[client] {
 				t.Errorf("%s: %s sends %v again, want %v: %v", step.command, client, got, step.scopes[client], err)
 			}

@@ -25,9 +25,10 @@ func (s *service) page(h *webhookcfg.Handler) (http.Handler, error) {
 		signIn.Keys = append(signIn.Keys, key)
 	}
 	return portal.New(h, &portal.Options{
-		SignIn:     signIn,
-		Test:       s.sender.Tester(testMessage),
-		Try:        s.sender.Trier(testMessage),
-		SigningKey: deliver.SigningKey(s.keys),
+		SignIn:        signIn,
+		Test:          s.sender.Tester(testMessage),
+		Try:           s.sender.Trier(testMessage),
+		SigningKey:    deliver.SigningKey(s.keys),
+		Notifications: s.queue,
 	})
 }

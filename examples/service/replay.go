@@ -10,6 +10,7 @@ import (
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // printGivenUp prints the notifications that were given up.
@@ -38,7 +39,7 @@ func (d *database) printGivenUp(ctx context.Context, cfg config, stdout io.Write
 // dropped, and those that would wait for a further attempt. Without a client, it does so for
 // each that has a webhook. It only starts that, and the service does it, now or when it runs.
 func (d *database) replay(ctx context.Context, cfg config, stdout io.Writer) error {
-	selection := webhookcfg.Selection{Scope: webhookcfg.All(), Since: cfg.since}
+	selection := sent.Selection{Scope: webhookcfg.All(), Since: cfg.since}
 	if cfg.name != "" {
 		selection.Scope = webhookcfg.Entity(cfg.name)
 	}
@@ -73,7 +74,7 @@ var errNothing = errors.New("nothing to send again")
 
 // sendAgain returns errNothing if there's nothing. The queue looks at a bounded number of
 // notifications before it starts, so it can be that there's more than it has counted.
-func (d *database) sendAgain(ctx context.Context, client string, selection webhookcfg.Selection, stdout io.Writer) error {
+func (d *database) sendAgain(ctx context.Context, client string, selection sent.Selection, stdout io.Writer) error {
 	plan, err := d.queue.PlanSendAgain(ctx, client, selection)
 	if err == nil && plan.Count == 0 && !plan.IsMore {
 		err = errNothing

@@ -194,7 +194,6 @@ func (s *service) handler() (http.Handler, error) {
 		Policy:          s.cfg.delivery.Policy,
 		ProbeMode:       webhookcfg.ProbeWarn,
 		DeliveryStatus:  s.health.Status,
-		Notifications:   s.queue,
 		OnEvent:         s.onEvent,
 		Logger:          s.logger,
 		OmitPresentedID: true,

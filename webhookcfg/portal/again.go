@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // againPage says what sending notifications again would do, for an entity or for all of them.
@@ -18,7 +19,7 @@ type againPage struct {
 }
 
 // plan says what sending a selection again would do.
-type plan struct{ webhookcfg.SendAgainPlan }
+type plan struct{ sent.SendAgainPlan }
 
 // IsUnderWay reports whether the client's notifications are being sent again. It can't start that
 // again before it ends, and a count of the rest would be wrong a moment later.
@@ -47,7 +48,7 @@ func showAgainAll(v *visit) (any, error) {
 }
 
 func readAgain(v *visit, scope webhookcfg.Scope, f *frame) (*againPage, error) {
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return nil, notFound
 	}
 	s, since, err := selection(&v.input, scope)
@@ -58,8 +59,8 @@ func readAgain(v *visit, scope webhookcfg.Scope, f *frame) (*againPage, error) {
 	return &againPage{frame: f, Plan: planned, Since: since, Periods: []string{anyTime, "day", "hour"}}, err
 }
 
-func readPlan(v *visit, s webhookcfg.Selection) (plan, error) {
-	p, err := v.handler.PlanSendAgain(v.ctx, v.Client, s)
+func readPlan(v *visit, s sent.Selection) (plan, error) {
+	p, err := v.view.PlanSendAgain(v.ctx, v.Client, s)
 	return plan{p}, err
 }
 
@@ -85,7 +86,7 @@ const anyTime = "any"
 
 // selection returns what the form or the address selects, and the key of its period. An address that
 // names no period means all of them. A form that names none has lost it.
-func selection(in *input, scope webhookcfg.Scope) (s webhookcfg.Selection, since string, err error) {
+func selection(in *input, scope webhookcfg.Scope) (s sent.Selection, since string, err error) {
 	odd := oddAddress
 	since = in.query.Get("since")
 	switch {
@@ -117,7 +118,7 @@ func sendAgain(v *visit) error {
 func sendAllAgain(v *visit) error { return sendMany(v, webhookcfg.All()) }
 
 func sendMany(v *visit, scope webhookcfg.Scope) error {
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return notFound
 	}
 	s, _, err := selection(&v.input, scope)
@@ -128,8 +129,8 @@ func sendMany(v *visit, scope webhookcfg.Scope) error {
 }
 
 // sendSelected sends a selection again. If the queue asks to wait, the person reads what for.
-func sendSelected(v *visit, s webhookcfg.Selection) error {
-	err := v.handler.SendAgain(v.ctx, v.Client, s)
+func sendSelected(v *visit, s sent.Selection) error {
+	err := v.view.SendAgain(v.ctx, v.Client, s)
 	if e, ok := errors.AsType[*webhookcfg.Error](err); ok && e.Status == http.StatusTooManyRequests {
 		return problem{status: e.Status, key: "error.again_wait", wait: e.RetryAfter}
 	}
@@ -138,7 +139,7 @@ func sendSelected(v *visit, s webhookcfg.Selection) error {
 
 // missing says in a person's words that there's no such notification.
 func missing(err error) error {
-	if errors.Is(err, webhookcfg.ErrNoNotification) {
+	if errors.Is(err, sent.ErrNoNotification) {
 		return noNotification
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // allPage shows the base, and the overrides that a change of all would drop.
@@ -71,8 +72,8 @@ func readAll(v *visit) (*allPage, error) {
 		return nil, err
 	}
 	p.Hook = readDeliveries(v, "", base) // after the list, since it can take all the time
-	if form, ok := v.cause(); ok && form.repairs && v.Parent.Notifications != nil {
-		p.Plan, _ = readPlan(v, webhookcfg.Selection{Scope: webhookcfg.All()}) // the page is useful without it
+	if form, ok := v.cause(); ok && form.repairs && v.Options.Notifications != nil {
+		p.Plan, _ = readPlan(v, sent.Selection{Scope: webhookcfg.All()}) // the page is useful without it
 	}
 	return p, nil
 }

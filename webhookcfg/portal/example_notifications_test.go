@@ -15,16 +15,17 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // ownQueue is a queue of your own, with one notification of the client acme. An Outbox of
 // package deliver/outbox has these methods already.
 type ownQueue struct {
 	mu           sync.Mutex
-	notification webhookcfg.Notification
+	notification sent.Notification
 }
 
-func (q *ownQueue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+func (q *ownQueue) Notifications(_ context.Context, client string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.notification
@@ -34,16 +35,16 @@ func (q *ownQueue) Notifications(_ context.Context, client string, query webhook
 	return page, nil
 }
 
-func (q *ownQueue) Notification(_ context.Context, client, id string) (webhookcfg.Notification, error) {
+func (q *ownQueue) Notification(_ context.Context, client, id string) (sent.Notification, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if client != "acme" || id != q.notification.ID {
-		return webhookcfg.Notification{}, webhookcfg.ErrNoNotification
+		return sent.Notification{}, sent.ErrNoNotification
 	}
 	return q.notification, nil
 }
 
-func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if client == "acme" && q.selects(s) {
@@ -52,20 +53,20 @@ func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s webhookcfg.
 	return plan, nil
 }
 
-func (q *ownQueue) SendAgain(_ context.Context, client string, s webhookcfg.Selection) error {
+func (q *ownQueue) SendAgain(_ context.Context, client string, s sent.Selection) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case client == "acme" && q.selects(s):
 		q.notification.State = "waiting"
 	case s.ID != "":
-		return webhookcfg.ErrNoNotification
+		return sent.ErrNoNotification
 	}
 	return nil
 }
 
 // selects reports whether a selection has the notification.
-func (q *ownQueue) selects(s webhookcfg.Selection) bool {
+func (q *ownQueue) selects(s sent.Selection) bool {
 	n := q.notification
 	if s.ID != "" {
 		return s.ID == n.ID
@@ -73,7 +74,7 @@ func (q *ownQueue) selects(s webhookcfg.Selection) bool {
 	return (s.Scope.IsAll() || s.Scope.Entity() == n.Entity) && n.State == "given_up" && !n.Made.Before(s.Since)
 }
 
-// With Notifications in the handler's options, people see what was sent and what came of it, and
+// With Options.Notifications, people see what was sent and what came of it, and
 // send it again once their server works.
 func Example_notifications() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.GenerateSecret()}})
@@ -81,17 +82,19 @@ func Example_notifications() {
 		log.Fatal(err)
 	}
 	made := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
-	queue := &ownQueue{notification: webhookcfg.Notification{
+	queue := &ownQueue{notification: sent.Notification{
 		ID: "msg_1", Entity: "e1", State: "given_up", Reason: "unreachable", Made: made, Attempts: 1,
-		History: []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
+		History: []sent.NotificationAttempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
 	}}
-	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{Notifications: queue})
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	pages, err := portal.New(handler, &portal.Options{
 		Client:    func(*http.Request) (client, actor string, err error) { return "acme", "ann@acme.example", nil },
 		SignInURL: "/sign-in",
+
+		Notifications: queue,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // TestForeignIdentifiers: whoever puts the identifiers of another client into an address or a
@@ -26,9 +26,9 @@ func TestForeignIdentifiers(t *testing.T) {
 					continue
 				}
 				f, q, tests := complete(t)
-				q.plan = webhookcfg.SendAgainPlan{}
-				q.all["other"] = []webhookcfg.Notification{{ID: "foreign", Entity: "theirs", State: "delivered", Made: made, Body: []byte("their body")}}
-				f.handler.NotificationBodies = true
+				q.plan = sent.SendAgainPlan{}
+				q.all["other"] = []sent.Notification{{ID: "foreign", Entity: "theirs", State: "delivered", Made: made, Body: []byte("their body")}}
+				f.portal.NotificationBodies = true
 				if isKnown {
 					f.handler.EntityExists = func(_ context.Context, client, entity string) (bool, error) {
 						return (entity == "theirs") == (client == "other"), nil

@@ -24,6 +24,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -59,24 +60,24 @@ type failingQueue struct {
 	fail func(ctx context.Context) error
 }
 
-func (q failingQueue) Notifications(ctx context.Context, _ string, _ webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
-	return webhookcfg.NotificationPage{}, q.fail(ctx)
+func (q failingQueue) Notifications(ctx context.Context, _ string, _ sent.NotificationQuery) (sent.NotificationPage, error) {
+	return sent.NotificationPage{}, q.fail(ctx)
 }
 
-func (q failingQueue) Notification(ctx context.Context, _, _ string) (webhookcfg.Notification, error) {
-	return webhookcfg.Notification{State: "waiting"}, q.fail(ctx)
+func (q failingQueue) Notification(ctx context.Context, _, _ string) (sent.Notification, error) {
+	return sent.Notification{State: "waiting"}, q.fail(ctx)
 }
 
-func (q failingQueue) SendAgain(ctx context.Context, _ string, _ webhookcfg.Selection) error {
+func (q failingQueue) SendAgain(ctx context.Context, _ string, _ sent.Selection) error {
 	return q.fail(ctx)
 }
 
-func (q failingQueue) PlanSendAgain(ctx context.Context, _ string, _ webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
-	return webhookcfg.SendAgainPlan{}, q.fail(ctx)
+func (q failingQueue) PlanSendAgain(ctx context.Context, _ string, _ sent.Selection) (sent.SendAgainPlan, error) {
+	return sent.SendAgainPlan{}, q.fail(ctx)
 }
 
 func setQueue(f *fixture, fail func(ctx context.Context) error) {
-	f.handler.Notifications = failingQueue{fail: fail}
+	f.portal.Notifications = failingQueue{fail: fail}
 }
 
 var hostFunctions = []hostFunction{

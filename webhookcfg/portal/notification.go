@@ -1,11 +1,13 @@
 package portal
 
-import "example.com/go-webhookcfg/webhookcfg"
+import (
+	"example.com/go-webhookcfg/webhookcfg/sent"
+)
 
 // notificationPage shows one notification.
 type notificationPage struct {
 	*frame
-	One      webhookcfg.Notification
+	One      sent.Notification
 	Why      string // the key of the text for its reason
 	Attempts []attempt
 	Body     string
@@ -16,10 +18,10 @@ type notificationPage struct {
 // showNotification shows one notification.
 func showNotification(v *visit) (any, error) {
 	const shownBody = 16 << 10
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return nil, notFound
 	}
-	n, err := v.handler.Notification(v.ctx, v.Client, v.asked("message"))
+	n, err := v.view.Notification(v.ctx, v.Client, v.asked("message"))
 	if err != nil {
 		return nil, missing(err)
 	}
@@ -33,13 +35,13 @@ func showNotification(v *visit) (any, error) {
 
 // sendOneAgain sends one notification again.
 func sendOneAgain(v *visit) error {
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return notFound
 	}
 	if v.typed("message") == "" {
 		return noNotification
 	}
-	return sendSelected(v, webhookcfg.Selection{ID: v.typed("message")})
+	return sendSelected(v, sent.Selection{ID: v.typed("message")})
 }
 
 // notificationTexts are the words of the page of a notification, and of its form.

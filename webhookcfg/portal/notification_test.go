@@ -14,19 +14,20 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // queue is a NotificationQueue in memory, which records what is sent again.
 type queue struct {
-	all   map[string][]webhookcfg.Notification // by client
-	plan  webhookcfg.SendAgainPlan
+	all   map[string][]sent.Notification // by client
+	plan  sent.SendAgainPlan
 	err   error
 	again []string
 
 	planned int
 }
 
-func (q *queue) Notifications(_ context.Context, client string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+func (q *queue) Notifications(_ context.Context, client string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
 	start := 0
 	if _, err := fmt.Sscanf(query.After, "at %d", &start); err != nil && query.After != "" {
 		return page, webhookcfg.ErrInvalidArgument
@@ -44,16 +45,16 @@ func (q *queue) Notifications(_ context.Context, client string, query webhookcfg
 	return page, q.err
 }
 
-func (q *queue) Notification(_ context.Context, client, id string) (webhookcfg.Notification, error) {
+func (q *queue) Notification(_ context.Context, client, id string) (sent.Notification, error) {
 	for _, n := range q.all[client] {
 		if n.ID == id {
 			return n, q.err
 		}
 	}
-	return webhookcfg.Notification{}, errors.Join(q.err, webhookcfg.ErrNoNotification)
+	return sent.Notification{}, errors.Join(q.err, sent.ErrNoNotification)
 }
 
-func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) error {
+func (q *queue) SendAgain(ctx context.Context, client string, s sent.Selection) error {
 	if s.ID != "" {
 		if _, err := q.Notification(ctx, client, s.ID); err != nil {
 			return err
@@ -70,7 +71,7 @@ func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selec
 	return nil
 }
 
-func (q *queue) PlanSendAgain(context.Context, string, webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
+func (q *queue) PlanSendAgain(context.Context, string, sent.Selection) (sent.SendAgainPlan, error) {
 	q.planned++
 	return q.plan, q.err
 }
@@ -81,10 +82,10 @@ var made = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func withQueue(t *testing.T) (*fixture, *queue) {
 	f := newFixture(t)
 	hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1))
-	q := &queue{all: make(map[string][]webhookcfg.Notification)}
+	q := &queue{all: make(map[string][]sent.Notification)}
 	for i := range 60 {
 		state := []string{"waiting", "delivered", "given_up", "dropped"}[i%4]
-		n := webhookcfg.Notification{ID: fmt.Sprintf("msg_%02d", i), Entity: fmt.Sprint("e", i%3), State: state, Made: made, Attempts: 2}
+		n := sent.Notification{ID: fmt.Sprintf("msg_%02d", i), Entity: fmt.Sprint("e", i%3), State: state, Made: made, Attempts: 2}
 		switch state {
 		case "waiting":
 			n.Reason, n.Due = "unreachable", made.Add(time.Hour)
@@ -93,15 +94,15 @@ func withQueue(t *testing.T) (*fixture, *queue) {
 		case "dropped":
 			n.Reason = "no_webhook"
 		}
-		n.History = []webhookcfg.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(time.Minute), Reason: n.Reason}}
+		n.History = []sent.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(time.Minute), Reason: n.Reason}}
 		if state == "dropped" {
 			n.History = nil
 		}
 		n.ContentType, n.Body = "text/html", []byte("<script>alert(1)</script>\xff")
 		q.all[acme] = append(q.all[acme], n)
 	}
-	q.all["other"] = []webhookcfg.Notification{{ID: "msg_other", Entity: "e0", State: "delivered", Made: made}}
-	f.handler.Notifications = q
+	q.all["other"] = []sent.Notification{{ID: "msg_other", Entity: "e0", State: "delivered", Made: made}}
+	f.portal.Notifications = q
 	return f, q
 }
 
@@ -162,7 +163,7 @@ func TestNotifications(t *testing.T) {
 	p.get("notifications").expect(t, 200, "There are none here")
 
 	f, _ = withQueue(t)
-	f.handler.NotificationBodies = true
+	f.portal.NotificationBodies = true
 	p = f.serve(t)
 	p.signIn()
 	p.get("notification?message=msg_00").expect(t, 200, "&lt;script&gt;alert(1)&lt;/script&gt;", "text/html", "!<script>")
@@ -179,13 +180,13 @@ func TestSendAgain(t *testing.T) {
 	p.post("send-again").expect(t, 404, "There is no such notification")
 
 	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
-	q.plan = webhookcfg.SendAgainPlan{Count: 312}
+	q.plan = sent.SendAgainPlan{Count: 312}
 	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="?page=again-all"`)
 	p.get("again?id=e1").expect(t, 200, "Selected: 312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
 	last := &q.plan.Last
-	q.plan = webhookcfg.SendAgainPlan{Count: 1000, IsMore: true, Last: webhookcfg.SendAgainProgress{Selection: webhookcfg.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
+	q.plan = sent.SendAgainPlan{Count: 1000, IsMore: true, Last: sent.SendAgainProgress{Selection: sent.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
 	p.get("again-all?since=day").expect(t, 200, "All entities</strong><br>", "500 so far", "You can send more again once that has ended.", "!Selected", "!Send them again")
-	last.Selection = webhookcfg.Selection{Scope: webhookcfg.Entity("e2"), Since: made.Add(-time.Hour)}
+	last.Selection = sent.Selection{Scope: webhookcfg.Entity("e2"), Since: made.Add(-time.Hour)}
 	for _, path := range []string{"", "again-all", "again?id=e1"} {
 		p.get(path).expect(t, 200, `<strong dir="auto">e2</strong> (made since 2026-01-02 02:04 UTC)`, "500 so far", "!All entities<")
 	}
@@ -236,7 +237,7 @@ func TestSendAgain(t *testing.T) {
 // busyQueue is a queue that has just sent something again.
 type busyQueue struct{ *queue }
 
-func (busyQueue) SendAgain(context.Context, string, webhookcfg.Selection) error {
+func (busyQueue) SendAgain(context.Context, string, sent.Selection) error {
 	return fmt.Errorf("busy: %w", waitError(90*time.Second))
 }
 
@@ -244,7 +245,7 @@ func (busyQueue) SendAgain(context.Context, string, webhookcfg.Selection) error 
 // page with the form.
 func TestSendAgainTooSoon(t *testing.T) {
 	f, q, _ := complete(t)
-	f.handler.Notifications = busyQueue{q}
+	f.portal.Notifications = busyQueue{q}
 	p := f.serve(t)
 	p.signIn()
 	for _, path := range formPaths {
@@ -377,25 +378,26 @@ func TestSendAgainOfQueueThatFails(t *testing.T) {
 	}
 }
 
-// TestSendAgainAsFromGo: for the same client and selection, the page and [Handler.SendAgain] send
+// TestSendAgainAsFromGo: for the same client and selection, the page and [sent.View] send
 // the same again, or neither sends anything.
 func TestSendAgainAsFromGo(t *testing.T) {
 	for _, id := range []string{"msg_02", "msg_other", "msg_99", "", "\x00", "é", strings.Repeat("x", 300)} {
 		for _, selection := range []struct {
 			path   string
 			fields []string
-			s      webhookcfg.Selection
+			s      sent.Selection
 		}{
-			{"send-again", []string{"message", id}, webhookcfg.Selection{ID: id}},
-			{"again", []string{"id", id, "since", "any"}, webhookcfg.Selection{Scope: webhookcfg.Entity(id)}},
-			{"again-all", []string{"since", "any"}, webhookcfg.Selection{Scope: webhookcfg.All()}},
+			{"send-again", []string{"message", id}, sent.Selection{ID: id}},
+			{"again", []string{"id", id, "since", "any"}, sent.Selection{Scope: webhookcfg.Entity(id)}},
+			{"again-all", []string{"since", "any"}, sent.Selection{Scope: webhookcfg.All()}},
 		} {
 			f, byPage := withQueue(t)
 			p := f.serve(t)
 			p.signIn()
 			page := p.post(selection.path, selection.fields...)
 			f, byGo := withQueue(t)
-			err := hooktest.NewHandler(t, f.store, f.verifier, &f.handler).SendAgain(t.Context(), acme, selection.s)
+			view := &sent.View{Handler: hooktest.NewHandler(t, f.store, f.verifier, &f.handler), Queue: f.portal.Notifications}
+			err := view.SendAgain(t.Context(), acme, selection.s)
 			if !slices.Equal(byPage.again, byGo.again) || (page.status == 200) != (err == nil) {
 				t.Errorf("%s %q: the page (%d) sent %q again, Go (%v) %q", selection.path, selection.fields, page.status, byPage.again, err, byGo.again)
 			}
@@ -448,17 +450,17 @@ func TestPromises(t *testing.T) {
 	hooktest.Apply(t, f.store, hooktest.UnsetAll(acme, 4))
 	expect("e0", "Nothing is set for this entity")
 
-	q.plan = webhookcfg.SendAgainPlan{IsMore: true}
+	q.plan = sent.SendAgainPlan{IsMore: true}
 	p.get("again-all?since=hour").expect(t, 200, "too many notifications to count", "Send them again", "!Selected")
 }
 
 // TestCutOff: a page that shows only a part says so, and never that there's nothing.
 func TestCutOff(t *testing.T) {
 	f, q := withQueue(t)
-	f.handler.NotificationBodies = true
+	f.portal.NotificationBodies = true
 	calls := 0
 	f.store = emptyPages{f.store.(lister), &calls}
-	f.handler.Notifications = emptyQueue{q}
+	f.portal.Notifications = emptyQueue{q}
 	q.all[acme][0].Body = []byte(strings.Repeat("x", 16<<10))
 	q.all[acme][1].Body = []byte(strings.Repeat("x", 16<<10+1))
 	p := f.serve(t)
@@ -480,6 +482,6 @@ func TestCutOff(t *testing.T) {
 // emptyQueue finds nothing within the time that a NotificationQueue has.
 type emptyQueue struct{ *queue }
 
-func (emptyQueue) Notifications(context.Context, string, webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
-	return webhookcfg.NotificationPage{Next: "more"}, nil
+func (emptyQueue) Notifications(context.Context, string, sent.NotificationQuery) (sent.NotificationPage, error) {
+	return sent.NotificationPage{Next: "more"}, nil
 }

@@ -5,25 +5,26 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // notificationsPage shows a page of notifications, of all or of an entity.
 type notificationsPage struct {
 	*frame
-	Sent         sent
+	Sent         sentRows
 	State, After string   // what the list is limited to, and where it starts
 	States       []string // that it can be limited to
 }
 
-// sent is a part of a client's notifications.
-type sent struct {
+// sentRows is a part of a client's notifications.
+type sentRows struct {
 	List []sentRow
 	Next string
 }
 
 // sentRow is a notification in a list.
 type sentRow struct {
-	webhookcfg.Notification
+	sent.Notification
 	Why  string // the key of the text for its reason
 	Last *attempt
 }
@@ -37,19 +38,19 @@ type attempt struct {
 // showNotifications shows a page of notifications, of all or of an entity.
 func showNotifications(v *visit) (any, error) {
 	const perPage = 25
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return nil, notFound
 	}
 	p := &notificationsPage{frame: v.about("notifications", "sent.title", v.asked("id")), State: v.query.Get("state"), After: v.query.Get("after")}
-	p.States, _ = webhookcfg.NotificationWords()
+	p.States, _ = sent.NotificationWords()
 	var err error
-	p.Sent, err = readSent(v, webhookcfg.NotificationQuery{Entity: p.ID, State: p.State, After: p.After, Limit: perPage})
+	p.Sent, err = readSent(v, sent.NotificationQuery{Entity: p.ID, State: p.State, After: p.After, Limit: perPage})
 	return p, err
 }
 
-func readSent(v *visit, query webhookcfg.NotificationQuery) (sent, error) {
-	page, err := v.handler.Notifications(v.ctx, v.Client, query)
-	s := sent{Next: page.Next}
+func readSent(v *visit, query sent.NotificationQuery) (sentRows, error) {
+	page, err := v.view.Notifications(v.ctx, v.Client, query)
+	s := sentRows{Next: page.Next}
 	for _, n := range page.Notifications {
 		s.List = append(s.List, sentRow{n, whyKey(n.Reason), lastAttempt(n)})
 	}
@@ -57,7 +58,7 @@ func readSent(v *visit, query webhookcfg.NotificationQuery) (sent, error) {
 }
 
 // lastAttempt returns the last attempt of a notification in a list, or nil.
-func lastAttempt(n webhookcfg.Notification) *attempt {
+func lastAttempt(n sent.Notification) *attempt {
 	if len(n.History) == 0 {
 		return nil
 	}
@@ -86,7 +87,7 @@ func whyKey(reason string) string {
 // recent are the last notifications of an entity, or of all, on a page of webhooks, and how many could
 // be sent again.
 type recent struct {
-	Sent      sent
+	Sent      sentRows
 	Plan      plan
 	IsAsked   bool // the queue was asked
 	IsUnknown bool // the queue can't be asked now
@@ -96,20 +97,20 @@ type recent struct {
 // rest of the page is still there.
 func readRecent(v *visit, scope webhookcfg.Scope) (r recent) {
 	const atMost = 5
-	if v.Parent.Notifications == nil {
+	if v.Options.Notifications == nil {
 		return r
 	}
 	var err error
-	r.Sent, err = readSent(v, webhookcfg.NotificationQuery{Entity: scope.Entity(), Limit: atMost})
+	r.Sent, err = readSent(v, sent.NotificationQuery{Entity: scope.Entity(), Limit: atMost})
 	if err == nil {
-		r.Plan, err = readPlan(v, webhookcfg.Selection{Scope: scope})
+		r.Plan, err = readPlan(v, sent.Selection{Scope: scope})
 	}
 	r.IsAsked, r.IsUnknown = true, err != nil
 	return r
 }
 
 // attempts returns all attempts of a notification, the last one first.
-func attempts(n webhookcfg.Notification) (all []attempt) {
+func attempts(n sent.Notification) (all []attempt) {
 	for _, a := range slices.Backward(n.History) {
 		outcome := whyKey(a.Reason)
 		if outcome == "" {

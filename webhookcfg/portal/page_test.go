@@ -13,6 +13,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // TestPages: overrides come 25 a page, are found by the start of their identifiers, and are
@@ -270,7 +271,7 @@ func TestLinks(t *testing.T) {
 func TestTurnedOff(t *testing.T) {
 	f, q, tests := complete(t)
 	hooktest.Apply(t, f.store, hooktest.Unset(acme, "e1", 9))
-	q.all[acme] = []webhookcfg.Notification{{ID: "msg_01", Entity: "e1", State: "dropped", Reason: "off", Made: made}}
+	q.all[acme] = []sent.Notification{{ID: "msg_01", Entity: "e1", State: "dropped", Reason: "off", Made: made}}
 	p := f.serve(t)
 	p.signIn()
 	for _, path := range []string{"entity?id=e1", "notifications?id=e1", "notification?message=msg_01"} {

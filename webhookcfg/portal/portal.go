@@ -15,7 +15,7 @@
 //
 // # Notifications
 //
-// If the handler has [webhookcfg.Options.Notifications], the pages show what was sent, and what
+// With [Options.Notifications], the pages show what was sent, and what
 // came of each attempt. What is wrong with the webhooks on a page of the overview comes first
 // there, with a link to where people can repair it. They can then send one notification again, or
 // all that were given up, dropped or wait for long, after a page that says how many these are, and
@@ -65,6 +65,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // Options configure [New]. Set either Client or SignIn. The portal calls your functions
@@ -120,6 +121,13 @@ type Options struct {
 	// [example.com/go-webhookcfg/webhookcfg/deliver.SigningKey].
 	SigningKey func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 
+	// Notifications is your queue of notifications, for example an
+	// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox]. With it, people see what was
+	// sent and what came of it, and can send it again. NotificationBodies shows them the bodies
+	// too.
+	Notifications      sent.NotificationQueue
+	NotificationBodies bool
+
 	// Text translates: it returns the text with a key in the language of the request's user,
 	// or "" for the English one. [Texts] returns all keys. A [webhookcfg.Refusal] of the
 	// handler's options has the key "refusal." with its code, and its description is the
@@ -152,6 +160,7 @@ type portal struct {
 	handler *webhookcfg.Handler
 	Parent  webhookcfg.Options // of the handler
 	Options Options
+	view    *sent.View // of Options.Notifications
 	routes  map[string]route
 	fields  []string // of all pages
 	seal    seal
@@ -188,6 +197,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 			return nil, err
 		}
 	}
+	p.view = &sent.View{Handler: h, Queue: o.Notifications, Bodies: o.NotificationBodies}
 	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
 	p.policy = contentPolicy(o.FrameAncestors)
 	return p, nil

@@ -126,7 +126,7 @@ func TestSecretInEveryField(t *testing.T) {
 					return "", errors.New(target.Reveal())
 				}
 				f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", errBroken }
-				f.handler.Notifications = &queue{err: errBroken}
+				f.portal.Notifications = &queue{err: errBroken}
 				f.handler.DeliveryStatus = func(_ context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 					return webhookcfg.DeliveryStatus{}, errors.New(hook.URL.Reveal())
 				}

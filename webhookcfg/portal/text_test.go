@@ -10,6 +10,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // TestTexts: each text appears somewhere. The tests of pages check that each key has a text.
@@ -30,7 +31,7 @@ func TestTexts(t *testing.T) {
 		sources.Write(textEntry.ReplaceAll(data, nil))
 	}
 	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done.", "again."}
-	states, reasons := webhookcfg.NotificationWords()
+	states, reasons := sent.NotificationWords()
 	for key, text := range portal.Texts() {
 		prefix, _, _ := strings.Cut(key, ".")
 		isDynamic := prefix == "sent" && slices.Contains(slices.Concat(states, reasons), strings.TrimPrefix(key, "sent."))
@@ -102,7 +103,7 @@ func TestDeliveryWords(t *testing.T) {
 // of the same reason of a delivery.
 func TestNotificationWords(t *testing.T) {
 	texts := portal.Texts()
-	states, reasons := webhookcfg.NotificationWords()
+	states, reasons := sent.NotificationWords()
 	for _, state := range states {
 		if texts["sent."+state] == "" {
 			t.Errorf("no text for the state %s", state)

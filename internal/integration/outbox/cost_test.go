@@ -16,6 +16,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 var (
@@ -110,7 +111,7 @@ func TestCost(t *testing.T) {
 				}(),
 				"wake":       box.Wake(t.Context(), "a"),
 				"stats":      func() error { _, err := box.Stats(t.Context()); return err }(),
-				"send again": box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}),
+				"send again": box.SendAgain(t.Context(), "a", sent.Selection{ID: "m1"}),
 				"erase":      func() error { _, err := box.Erase(t.Context(), "c1"); return err }(),
 			} {
 				if err != nil {
@@ -128,7 +129,7 @@ func TestCost(t *testing.T) {
 				t.Errorf("%d calls in 3 seconds", idle)
 			}
 			// To send all again takes one statement for each few hundred.
-			if err := box.SendAgain(t.Context(), "dead", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+			if err := box.SendAgain(t.Context(), "dead", sent.Selection{Scope: webhookcfg.All()}); err != nil {
 				t.Error(err)
 			}
 			f.await(1000, 20*time.Second)

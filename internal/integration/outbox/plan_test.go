@@ -19,6 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // crowd is how many rows the client "big" has. It fills thousands of PostgreSQL's pages.
@@ -139,7 +140,7 @@ func (f *fixture) callAll(box *outbox.Outbox, client string) {
 	}
 	for _, entity := range []string{"", "e"} {
 		for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
-			q := webhookcfg.NotificationQuery{Entity: entity, State: state, Limit: 10}
+			q := sent.NotificationQuery{Entity: entity, State: state, Limit: 10}
 			page, err := box.Notifications(ctx, client, q)
 			if q.After = page.Next; err == nil && q.After != "" {
 				_, err = box.Notifications(ctx, client, q)
@@ -149,7 +150,7 @@ func (f *fixture) callAll(box *outbox.Outbox, client string) {
 	}
 	for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e")} {
 		for _, since := range []time.Time{{}, time.Now().Add(-time.Hour)} {
-			_, err := box.PlanSendAgain(ctx, client, webhookcfg.Selection{Scope: scope, Since: since})
+			_, err := box.PlanSendAgain(ctx, client, sent.Selection{Scope: scope, Since: since})
 			must(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // TestDroppedReasons: a client sees why a notification was dropped: the entity was turned off,
@@ -42,7 +43,7 @@ func TestDroppedReasons(t *testing.T) {
 			f.awaitShown("none", "m5 dropped no_webhook")
 			f.awaitShown("a", "first dropped gone", "m1 dropped off", "m2 dropped off", "m3 dropped stopped", "m4 delivered ")
 
-			all := webhookcfg.Selection{Scope: webhookcfg.All()}
+			all := sent.Selection{Scope: webhookcfg.All()}
 			if plan, err := f.box.PlanSendAgain(t.Context(), "a", all); err != nil || plan.Count != 4 {
 				t.Errorf("plan %+v, %v, want what was selected", plan, err)
 			}
@@ -65,7 +66,7 @@ func (f *fixture) awaitShown(client string, want ...string) {
 	f.t.Helper()
 	var got []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		page, err := f.box.Notifications(f.t.Context(), client, webhookcfg.NotificationQuery{Limit: 100})
+		page, err := f.box.Notifications(f.t.Context(), client, sent.NotificationQuery{Limit: 100})
 		if err != nil {
 			f.t.Fatal(err)
 		}

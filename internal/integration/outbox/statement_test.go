@@ -13,6 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // fault is what happens to a statement.
@@ -157,14 +158,14 @@ var parts = []func(s *script){
 	},
 	func(s *script) { // is told
 		s.twice(func(ctx context.Context) error {
-			return s.dying.SendAgain(ctx, "a", webhookcfg.Selection{ID: "m1"})
+			return s.dying.SendAgain(ctx, "a", sent.Selection{ID: "m1"})
 		})
 		s.unknown["m1"] = true
 		s.settle()
 	},
 	func(s *script) { // sends many again
 		s.twice(func(ctx context.Context) error {
-			return s.dying.SendAgain(ctx, "b", webhookcfg.Selection{Scope: webhookcfg.Entity("bad")})
+			return s.dying.SendAgain(ctx, "b", sent.Selection{Scope: webhookcfg.Entity("bad")})
 		})
 		s.unknown["bad"] = true
 		s.resend()

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
-	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 func notification(client, entity, id string) outbox.Notification {
@@ -101,10 +101,10 @@ func TestOnceAndAgain(t *testing.T) {
 			f.enqueue("a", "e", "m1", "m1", "m2")
 			f.awaitEnds(outbox.Delivered, 2)
 			f.enqueue("a", "e", "m1")
-			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m2"}); err != nil {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m2"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m3"}); !errors.Is(err, webhookcfg.ErrNoNotification) {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m3"}); !errors.Is(err, sent.ErrNoNotification) {
 				t.Errorf("sent an unknown one again: %v", err)
 			}
 			f.awaitArrivals("m2", 2)

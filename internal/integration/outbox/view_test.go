@@ -25,6 +25,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // shownRow is a row as a test puts it into the tables.
@@ -103,7 +104,7 @@ func randomRows(n int) (rows []shownRow) {
 }
 
 // wanted returns the rows of a query in their order.
-func wanted(rows []shownRow, client string, q webhookcfg.NotificationQuery) (found []shownRow) {
+func wanted(rows []shownRow, client string, q sent.NotificationQuery) (found []shownRow) {
 	for _, r := range rows {
 		if r.client == client && (q.Entity == "" || r.entity == q.Entity) && (q.State == "" || stateWords[r.state] == q.State) {
 			found = append(found, r)
@@ -147,7 +148,7 @@ func TestView(t *testing.T) {
 				for _, entity := range []string{"", "e", "ee", "g"} {
 					for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 						for _, limit := range []int{1, 7, 1000} {
-							q := webhookcfg.NotificationQuery{Entity: entity, State: state, Limit: limit}
+							q := sent.NotificationQuery{Entity: entity, State: state, Limit: limit}
 							var got, want []string
 							for _, r := range wanted(rows, client, q) {
 								want = append(want, r.id())
@@ -172,12 +173,12 @@ func TestView(t *testing.T) {
 					}
 				}
 			}
-			page, err := f.box.Notifications(t.Context(), "ab", webhookcfg.NotificationQuery{Limit: 1})
+			page, err := f.box.Notifications(t.Context(), "ab", sent.NotificationQuery{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, after := range []string{"x", "e30", "bnVsbA", "eyJyIjotMX0", "eyJyIjo5OX0", "eyJkIjoiYSJ9", page.Next} {
-				if page, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{After: after, Limit: 1000}); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+				if page, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{After: after, Limit: 1000}); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 					t.Errorf("after %q: %d, %v", after, len(page.Notifications), err)
 				}
 			}
@@ -185,7 +186,7 @@ func TestView(t *testing.T) {
 				for _, client := range []string{"a", "ab"} {
 					n, err := f.box.Notification(t.Context(), client, r.id())
 					switch {
-					case client != r.client && !errors.Is(err, webhookcfg.ErrNoNotification):
+					case client != r.client && !errors.Is(err, sent.ErrNoNotification):
 						t.Errorf("%s of %s for %s: %+v, %v", r.id(), r.client, client, n, err)
 					case client == r.client:
 						if checkShown(t, rows, n); err != nil || string(n.Body) != fmt.Sprintf(`{"n":%d}`, r.seq) || n.History != nil {
@@ -221,7 +222,7 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 			}
 			for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 				for _, entity := range []string{"", "e"} {
-					q := webhookcfg.NotificationQuery{State: state, Entity: entity, Limit: 1}
+					q := sent.NotificationQuery{State: state, Entity: entity, Limit: 1}
 					for range 10 {
 						one, err := f.box.Notifications(t.Context(), "a", q)
 						if err != nil {
@@ -258,7 +259,7 @@ func TestPagesWhileSent(t *testing.T) {
 				}
 				f.fillRows(rows)
 				shown := map[string]bool{}
-				q := webhookcfg.NotificationQuery{State: stateWords[state], Limit: 3}
+				q := sent.NotificationQuery{State: stateWords[state], Limit: 3}
 				for range 50 {
 					page, err := f.box.Notifications(t.Context(), "a", q)
 					if err != nil {
@@ -267,7 +268,7 @@ func TestPagesWhileSent(t *testing.T) {
 					for _, n := range page.Notifications {
 						shown[n.ID] = true
 						if state == givenUp {
-							err = f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: n.ID})
+							err = f.box.SendAgain(t.Context(), "a", sent.Selection{ID: n.ID})
 						} else {
 							_, err = f.db.Exec(fmt.Sprintf("UPDATE %soutbox_message SET due = due + 3600000000 WHERE id = '%s' AND due < %d", f.prefix, n.ID, now+3600*1000000))
 						}
@@ -288,14 +289,14 @@ func TestPagesWhileSent(t *testing.T) {
 }
 
 // checkShown compares a notification with its row.
-func checkShown(t *testing.T, rows []shownRow, n webhookcfg.Notification) {
+func checkShown(t *testing.T, rows []shownRow, n sent.Notification) {
 	t.Helper()
 	var seq int
 	if _, err := fmt.Sscanf(n.ID, "m%d", &seq); err != nil {
 		t.Fatal(err)
 	}
 	r := rows[seq]
-	want := webhookcfg.Notification{ID: r.id(), Entity: r.entity, State: stateWords[r.state], Reason: r.reason, Made: time.UnixMicro(r.enqueued), Attempts: r.attempts}
+	want := sent.Notification{ID: r.id(), Entity: r.entity, State: stateWords[r.state], Reason: r.reason, Made: time.UnixMicro(r.enqueued), Attempts: r.attempts}
 	if r.state == waiting && r.due > 0 {
 		want.Due = time.UnixMicro(r.due)
 	}
@@ -333,14 +334,14 @@ func TestHistory(t *testing.T) {
 			}
 			for range 15 {
 				f.forgetSendAgain()
-				if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
+				if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m1"}); err != nil {
 					t.Fatal(err)
 				}
 				f.awaitEnds(outbox.GivenUp, 1)
 			}
 			status.Store(204)
 			f.forgetSendAgain()
-			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m1"}); err != nil {
 				t.Fatal(err)
 			}
 			f.awaitEnds(outbox.Delivered, 1)
@@ -348,7 +349,7 @@ func TestHistory(t *testing.T) {
 			if err != nil || n.State != "delivered" || n.Reason != "" || n.Attempts != 1 || len(n.History) < 15 || len(n.History) > 40 {
 				t.Fatalf("%+v, %v", n, err)
 			}
-			list, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{Limit: 1})
+			list, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{Limit: 1})
 			if err != nil || len(list.Notifications) != 1 || !slices.Equal(list.Notifications[0].History, n.History) {
 				t.Errorf("the list shows %+v, %v", list, err)
 			}
@@ -384,7 +385,7 @@ func TestSendAgainWaits(t *testing.T) {
 			}
 			f.set("a", "/")
 			f.run()
-			sendAgain := func(id string) error { return f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: id}) }
+			sendAgain := func(id string) error { return f.box.SendAgain(t.Context(), "a", sent.Selection{ID: id}) }
 			for id, state := range states {
 				f.enqueue("a", "e", id)
 				f.awaitAttempt("a", id)
@@ -448,9 +449,9 @@ func TestSendAgainOfMany(t *testing.T) {
 			rows = append(rows, shownRow{seq: len(rows), client: "b", entity: "e", state: givenUp, due: now.UnixMicro() - 1e6, enqueued: now.UnixMicro() - 2e6})
 			f.fillRows(rows)
 
-			ofE := webhookcfg.Selection{Scope: webhookcfg.Entity("e")}
+			ofE := sent.Selection{Scope: webhookcfg.Entity("e")}
 			plan, err := f.box.PlanSendAgain(t.Context(), "a", ofE)
-			if err != nil || plan != (webhookcfg.SendAgainPlan{Count: want["e"]}) {
+			if err != nil || plan != (sent.SendAgainPlan{Count: want["e"]}) {
 				t.Errorf("plan %+v, %v, want %d", plan, err, want["e"])
 			}
 			if err := f.box.SendAgain(t.Context(), "a", ofE); err != nil {
@@ -477,7 +478,7 @@ func TestSendAgainOfMany(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			today := webhookcfg.Selection{Scope: webhookcfg.All(), Since: now.Add(-24 * time.Hour)}
+			today := sent.Selection{Scope: webhookcfg.All(), Since: now.Add(-24 * time.Hour)}
 			if plan, err = f.box.PlanSendAgain(t.Context(), "a", today); err != nil || plan.Count != want["all"] || plan.IsMore {
 				t.Errorf("plan %+v, %v, want %d", plan, err, want["all"])
 			}
@@ -515,13 +516,13 @@ func TestPlanCounts(t *testing.T) {
 				rows = append(rows, r)
 			}
 			f.fillRows(rows)
-			for scope, want := range map[webhookcfg.Scope]webhookcfg.SendAgainPlan{
+			for scope, want := range map[webhookcfg.Scope]sent.SendAgainPlan{
 				webhookcfg.All():       {Count: 1000, IsMore: true},
 				webhookcfg.Entity("e"): {Count: 998},
 				webhookcfg.Entity("f"): {Count: 3},
 			} {
 				for _, since := range []time.Time{{}, now.Add(-time.Hour)} {
-					plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: scope, Since: since})
+					plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: scope, Since: since})
 					if err != nil || plan != want {
 						t.Errorf("%v since %v: %+v, %v", scope, since, plan, err)
 					}
@@ -537,7 +538,7 @@ func TestSelectionWithoutScope(t *testing.T) {
 	f := newFixture(t, engines[0], nil, nil)
 	past := time.Now().UnixMicro() - 1e6
 	f.fillRows([]shownRow{{seq: 1, client: "a", entity: "e", state: givenUp, due: past, enqueued: past}})
-	for name, s := range map[string]webhookcfg.Selection{
+	for name, s := range map[string]sent.Selection{
 		"zero": {}, "since": {Since: time.Now().Add(-time.Hour)}, "empty entity": {Scope: webhookcfg.Entity("")},
 		"both": {ID: "m1", Scope: webhookcfg.All()},
 	} {
@@ -548,7 +549,7 @@ func TestSelectionWithoutScope(t *testing.T) {
 			t.Errorf("%s: plan: %v", name, err)
 		}
 	}
-	if plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil || plan != (webhookcfg.SendAgainPlan{Count: 1}) {
+	if plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()}); err != nil || plan != (sent.SendAgainPlan{Count: 1}) {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 }
@@ -567,10 +568,10 @@ func TestSendAgainOfLongEntity(t *testing.T) {
 				if tooLong {
 					of += "e"
 				}
-				if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.Entity(of)}); err != nil {
+				if err := f.box.SendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.Entity(of)}); err != nil {
 					t.Fatal(err)
 				}
-				plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.Entity(of)})
+				plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.Entity(of)})
 				if err != nil || tooLong != (plan.Count == 0) || tooLong != plan.Last.Started.IsZero() {
 					t.Errorf("too long: %v: plan %+v, %v", tooLong, plan, err)
 				}
@@ -592,18 +593,18 @@ func TestSendAgainTakesTurns(t *testing.T) {
 			past := time.Now().UnixMicro() - 1e6
 			f.exec("UPDATE {message} SET state = ", givenUp, ", due = ", past, ", enqueued = ", past)
 			for i := range clients {
-				if err := f.box.SendAgain(t.Context(), fmt.Sprint("big", i), webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+				if err := f.box.SendAgain(t.Context(), fmt.Sprint("big", i), sent.Selection{Scope: webhookcfg.All()}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := f.box.SendAgain(t.Context(), "small", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+			if err := f.box.SendAgain(t.Context(), "small", sent.Selection{Scope: webhookcfg.All()}); err != nil {
 				t.Fatal(err)
 			}
 			f.run()
 			ended := make(map[string]time.Time)
 			for client, n := range map[string]int{"small": 1, "big0": each} {
 				f.awaitResend(client, n)
-				plan, err := f.box.PlanSendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+				plan, err := f.box.PlanSendAgain(t.Context(), client, sent.Selection{Scope: webhookcfg.All()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -640,7 +641,7 @@ func TestSendAgainFails(t *testing.T) {
 			for i, client := range []string{"a", "b"} {
 				f.set(client, "/")
 				f.fillRows([]shownRow{{seq: i, client: client, entity: "e", state: givenUp, due: past, enqueued: past}})
-				if err := box.SendAgain(t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+				if err := box.SendAgain(t.Context(), client, sent.Selection{Scope: webhookcfg.All()}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -696,7 +697,7 @@ func TestEraseDuringSendAgain(t *testing.T) {
 			db, _ := f.wired(func(c call) (before, after error) {
 				if strings.HasPrefix(c.kind, "DELETE FROM message") {
 					once.Do(func() { // those that are waiting are behind it
-						if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+						if err := f.box.SendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()}); err != nil {
 							t.Error(err)
 						}
 						f.awaitResend("a", 50)
@@ -707,12 +708,12 @@ func TestEraseDuringSendAgain(t *testing.T) {
 			if _, err := f.peer(e, db, outbox.Options{}).Erase(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
-			page, err := f.box.Notifications(t.Context(), "a", webhookcfg.NotificationQuery{Limit: 1000})
+			page, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{Limit: 1000})
 			if err != nil || len(page.Notifications) > 0 {
 				t.Errorf("%d notifications are left: %v", len(page.Notifications), err)
 			}
-			plan, err := f.box.PlanSendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()})
-			if err != nil || plan != (webhookcfg.SendAgainPlan{}) {
+			plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()})
+			if err != nil || plan != (sent.SendAgainPlan{}) {
 				t.Errorf("plan %+v, %v", plan, err)
 			}
 		})
@@ -809,15 +810,15 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 			f.run()
 			f.enqueue("a", "e", "m1")
 			f.awaitAttempt("a", "m1")
-			if err := f.box.SendAgain(t.Context(), "b", webhookcfg.Selection{ID: "m1"}); !errors.Is(err, webhookcfg.ErrNoNotification) {
+			if err := f.box.SendAgain(t.Context(), "b", sent.Selection{ID: "m1"}); !errors.Is(err, sent.ErrNoNotification) {
 				t.Errorf("another client: %v", err)
 			}
-			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{ID: "m1"}); err != nil {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m1"}); err != nil {
 				t.Fatal(err)
 			}
 			f.enqueue("a", "other", "m2")
 			f.awaitArrivals("m2", 1)
-			if err := f.box.SendAgain(t.Context(), "a", webhookcfg.Selection{Scope: webhookcfg.All()}); err != nil {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()}); err != nil {
 				t.Fatal(err)
 			}
 			f.awaitResend("a", 0) // it's due already
@@ -858,7 +859,7 @@ func (f *fixture) awaitAttempt(client, id string) {
 func (f *fixture) awaitResend(client string, want int) {
 	f.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		plan, err := f.box.PlanSendAgain(f.t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+		plan, err := f.box.PlanSendAgain(f.t.Context(), client, sent.Selection{Scope: webhookcfg.All()})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -894,7 +895,7 @@ func TestKeep(t *testing.T) {
 			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !slices.Equal(left, want); time.Sleep(50 * time.Millisecond) {
 				left = nil
 				for _, client := range []string{"a", "b"} {
-					page, err := f.box.Notifications(t.Context(), client, webhookcfg.NotificationQuery{Limit: 100})
+					page, err := f.box.Notifications(t.Context(), client, sent.NotificationQuery{Limit: 100})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -1014,7 +1015,7 @@ func TestViewUsesIndexes(t *testing.T) {
 			r.take()
 			for _, entity := range []string{"", "e"} {
 				for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
-					q := webhookcfg.NotificationQuery{Entity: entity, State: state, Limit: 20}
+					q := sent.NotificationQuery{Entity: entity, State: state, Limit: 20}
 					page, err := box.Notifications(ctx, "a", q)
 					if err != nil {
 						t.Fatal(err)
@@ -1028,7 +1029,7 @@ func TestViewUsesIndexes(t *testing.T) {
 			}
 			_, _ = box.Notification(ctx, "a", "m1")
 			for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e")} {
-				if _, err := box.PlanSendAgain(ctx, "a", webhookcfg.Selection{Scope: scope, Since: time.Now().Add(-time.Hour)}); err != nil {
+				if _, err := box.PlanSendAgain(ctx, "a", sent.Selection{Scope: scope, Since: time.Now().Add(-time.Hour)}); err != nil {
 					t.Fatal(err)
 				}
 			}

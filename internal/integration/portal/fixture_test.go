@@ -147,7 +147,7 @@ func populated(t *testing.T) *fixture {
 	}
 	f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "status", nil }
 	f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { return "", nil }
-	f.handler.Notifications, f.handler.NotificationBodies = queue{}, true
+	f.portal.Notifications, f.portal.NotificationBodies = queue{}, true
 	f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) {
 		return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", nil
 	}

@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // queue is a NotificationQueue with a notification in each state.
 type queue struct{}
 
-func (queue) all() (all []webhookcfg.Notification) {
+func (queue) all() (all []sent.Notification) {
 	made := time.Date(2026, 11, 22, 16, 1, 0, 0, time.UTC)
 	reasons := map[string]string{"waiting": "unreachable", "given_up": "status", "dropped": "no_webhook"}
-	states, _ := webhookcfg.NotificationWords()
+	states, _ := sent.NotificationWords()
 	for i := range 60 {
 		state := states[i%len(states)]
-		n := webhookcfg.Notification{ID: fmt.Sprintf("msg_%032d", i), Entity: "orders-1", State: state, Reason: reasons[state], Made: made, Attempts: 1}
+		n := sent.Notification{ID: fmt.Sprintf("msg_%032d", i), Entity: "orders-1", State: state, Reason: reasons[state], Made: made, Attempts: 1}
 		if state == "waiting" {
 			n.Due = made.Add(time.Hour)
 		}
 		if state != "dropped" {
-			n.History = []webhookcfg.NotificationAttempt{{Started: made, Reason: n.Reason}}
+			n.History = []sent.NotificationAttempt{{Started: made, Reason: n.Reason}}
 		}
 		n.ContentType, n.Body = "application/json", []byte(`{"type":"order.changed","text":"<b>a long line without a break, aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa</b>"}`)
 		all = append(all, n)
@@ -30,7 +30,7 @@ func (queue) all() (all []webhookcfg.Notification) {
 	return all
 }
 
-func (q queue) Notifications(_ context.Context, _ string, query webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+func (q queue) Notifications(_ context.Context, _ string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
 	for _, n := range q.all() {
 		if (query.State == "" || n.State == query.State) && len(page.Notifications) < query.Limit {
 			page.Notifications = append(page.Notifications, n)
@@ -40,17 +40,17 @@ func (q queue) Notifications(_ context.Context, _ string, query webhookcfg.Notif
 	return page, nil
 }
 
-func (q queue) Notification(_ context.Context, _, id string) (webhookcfg.Notification, error) {
+func (q queue) Notification(_ context.Context, _, id string) (sent.Notification, error) {
 	for _, n := range q.all() {
 		if n.ID == id {
 			return n, nil
 		}
 	}
-	return webhookcfg.Notification{}, webhookcfg.ErrNoNotification
+	return sent.Notification{}, sent.ErrNoNotification
 }
 
-func (queue) SendAgain(context.Context, string, webhookcfg.Selection) error { return nil }
+func (queue) SendAgain(context.Context, string, sent.Selection) error { return nil }
 
-func (queue) PlanSendAgain(_ context.Context, _ string, s webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
-	return webhookcfg.SendAgainPlan{Count: 30, Last: webhookcfg.SendAgainProgress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Ended: time.Date(2026, 11, 22, 17, 0, 1, 0, time.UTC), Count: 12}}, nil
+func (queue) PlanSendAgain(_ context.Context, _ string, s sent.Selection) (sent.SendAgainPlan, error) {
+	return sent.SendAgainPlan{Count: 30, Last: sent.SendAgainProgress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Ended: time.Date(2026, 11, 22, 17, 0, 1, 0, time.UTC), Count: 12}}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 	_ "modernc.org/sqlite"
 )
 
@@ -22,6 +23,7 @@ import (
 type goAccount struct {
 	t       *testing.T
 	handler *webhookcfg.Handler
+	view    *sent.View
 	try     func(ctx context.Context, client, entity string, target egress.URL) (string, error)
 	tester  func(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (string, error)
 	signing string
@@ -61,7 +63,7 @@ func openGo(t *testing.T) account {
 	must(err)
 	must(a.box.Migrate(t.Context()))
 	a.handler, err = webhookcfg.NewHandler(webhooks, hooktest.NewVerifier(t, client, "a-long-random-secret"), &webhookcfg.Options{
-		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeWarn, DeliveryStatus: health.Status, Notifications: a.box,
+		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeWarn, DeliveryStatus: health.Status,
 		OnEvent: func(_ context.Context, e webhookcfg.Event) {
 			if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
 				go wake(e.Client)
@@ -69,6 +71,7 @@ func openGo(t *testing.T) account {
 		},
 	})
 	must(err)
+	a.view = &sent.View{Handler: a.handler, Queue: a.box}
 	message := deliver.Message{Body: []byte(`{"type":"test"}`)}
 	a.tester, a.try = sender.Tester(message), sender.Trier(message)
 	a.signing, err = deliver.SigningKey(keys)(t.Context(), client, "", webhookcfg.Webhook{})
@@ -122,15 +125,15 @@ func (a *goAccount) sees(reason string) {
 		reason = "off"
 	}
 	isSeen := func() bool {
-		page, err := a.handler.Notifications(a.t.Context(), client, webhookcfg.NotificationQuery{Entity: "m1", Limit: 10})
+		page, err := a.view.Notifications(a.t.Context(), client, sent.NotificationQuery{Entity: "m1", Limit: 10})
 		a.must(err)
-		plan, err := a.handler.PlanSendAgain(a.t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()})
+		plan, err := a.view.PlanSendAgain(a.t.Context(), client, sent.Selection{Scope: webhookcfg.All()})
 		a.must(err)
-		return plan.Count >= missing && slices.ContainsFunc(page.Notifications, func(n webhookcfg.Notification) bool { return n.Reason == reason })
+		return plan.Count >= missing && slices.ContainsFunc(page.Notifications, func(n sent.Notification) bool { return n.Reason == reason })
 	}
 	for deadline := time.Now().Add(20 * time.Second); !isSeen(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			page, _ := a.handler.Notifications(a.t.Context(), client, webhookcfg.NotificationQuery{Limit: 10})
+			page, _ := a.view.Notifications(a.t.Context(), client, sent.NotificationQuery{Limit: 10})
 			a.t.Fatalf("no reason %s: %+v", reason, page)
 		}
 	}
@@ -173,12 +176,12 @@ func (a *goAccount) setEntity(entity, url string) {
 
 func (a *goAccount) sendAllAgain() {
 	a.t.Helper()
-	a.must(a.handler.SendAgain(a.t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.All()}))
+	a.must(a.view.SendAgain(a.t.Context(), client, sent.Selection{Scope: webhookcfg.All()}))
 }
 
 func (a *goAccount) sendAgain(entity string) {
 	a.t.Helper()
-	a.must(a.handler.SendAgain(a.t.Context(), client, webhookcfg.Selection{Scope: webhookcfg.Entity(entity)}))
+	a.must(a.view.SendAgain(a.t.Context(), client, sent.Selection{Scope: webhookcfg.Entity(entity)}))
 }
 
 func (a *goAccount) clicks() int { return 0 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 const (
@@ -34,12 +35,12 @@ const (
 	planLimit = 1000 // notifications that a plan counts
 )
 
-// SendAgain implements [webhookcfg.NotificationQueue]. For a selection with a Scope, it writes
+// SendAgain implements [sent.NotificationQueue]. For a selection with a Scope, it writes
 // a small row, and a process that runs makes 500 notifications due at a time. A client can only
 // have one of these under way, and start the next one 10 seconds after that. It can also send the
 // same notification again every 10 seconds. An error before that has a RetryAfter. If the selection
 // has neither an ID nor a Scope, or both, the error wraps [webhookcfg.ErrInvalidArgument].
-func (o *Outbox) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) (err error) {
+func (o *Outbox) SendAgain(ctx context.Context, client string, s sent.Selection) (err error) {
 	switch {
 	case (s.ID == "") == (s.Scope == webhookcfg.Scope{}):
 		err = errSelection
@@ -90,13 +91,13 @@ func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
 		return tooSoonError(micros(left))
 	})
 	if err == nil && !isKnown {
-		err = webhookcfg.ErrNoNotification
+		err = sent.ErrNoNotification
 	}
 	return err
 }
 
 // startResend writes down that a client sends notifications again.
-func (t *tables) startResend(ctx context.Context, client string, s webhookcfg.Selection) error {
+func (t *tables) startResend(ctx context.Context, client string, s sent.Selection) error {
 	v := values{
 		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "due": resendParts[0].start(since(s)),
 		"wait": resendEvery.Microseconds(),
@@ -115,7 +116,7 @@ VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.ifNew("c
 	return err
 }
 
-func since(s webhookcfg.Selection) int64 {
+func since(s sent.Selection) int64 {
 	if s.Since.IsZero() {
 		return 0
 	}
@@ -274,16 +275,16 @@ func (t *tables) forgetResends(ctx context.Context) error {
 	return err
 }
 
-// PlanSendAgain implements [webhookcfg.NotificationQueue]. It counts up to 1,000
+// PlanSendAgain implements [sent.NotificationQueue]. It counts up to 1,000
 // notifications.
-func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
 	if s.Scope == (webhookcfg.Scope{}) {
 		err = errSelection
 	} else if plan, err = o.tables.plan(ctx, client, s); err == nil {
 		plan.Last, err = o.tables.lastResend(ctx, client)
 	}
 	if err != nil {
-		return webhookcfg.SendAgainPlan{}, fmt.Errorf("outbox: plan of sending again: %w", err)
+		return sent.SendAgainPlan{}, fmt.Errorf("outbox: plan of sending again: %w", err)
 	}
 	return plan, nil
 }
@@ -302,7 +303,7 @@ SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 1 OR due > {now
 FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
 )
 
-func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection) (plan webhookcfg.SendAgainPlan, err error) {
+func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
 	v := values{
 		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "soon": resendSoon.Microseconds(),
 	}
@@ -338,7 +339,7 @@ func (t *tables) plan(ctx context.Context, client string, s webhookcfg.Selection
 	return plan, nil
 }
 
-func (t *tables) lastResend(ctx context.Context, client string) (last webhookcfg.SendAgainProgress, err error) {
+func (t *tables) lastResend(ctx context.Context, client string) (last sent.SendAgainProgress, err error) {
 	err = query(ctx, t.db, t.fixed(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
 		var entity []byte
 		var since, started, ended int64

@@ -38,9 +38,9 @@
 //
 // # What clients see
 //
-// Pass the outbox as [webhookcfg.Options.Notifications]. Clients then see their notifications in
-// package [example.com/go-webhookcfg/webhookcfg/portal], and can send them again, under the same
-// pauses and limits as new ones. Even one that sends very many again doesn't delay others,
+// Pass the outbox as [example.com/go-webhookcfg/webhookcfg/portal.Options.Notifications]. Clients
+// then see their notifications on their page, and can send them again, under the same pauses and
+// limits as new ones. For an API of your own, there's [sent.View]. Even one that sends very many again doesn't delay others,
 // because a process makes only 500 of them due at a time.
 //
 // # What it needs

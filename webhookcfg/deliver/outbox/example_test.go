@@ -13,6 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
 // Run sends until its context ends, in any number of processes. After a client has set a
@@ -31,8 +32,9 @@ func Example() {
 		if err := box.Migrate(ctx); err != nil {
 			return err
 		}
+		portalOptions := portal.Options{Notifications: box} // clients see and send again what is theirs
+		_ = portalOptions                                   // for portal.New
 		handlerOptions := webhookcfg.Options{
-			Notifications: box, // clients see and send again what is theirs
 			OnEvent: func(_ context.Context, e webhookcfg.Event) {
 				if (e.Operation == "set" || e.Operation == "unset") && e.Status == http.StatusOK {
 					box.Changed(e.Client)

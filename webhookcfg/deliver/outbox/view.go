@@ -14,23 +14,24 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
-var _ webhookcfg.NotificationQueue = (*Outbox)(nil)
+var _ sent.NotificationQueue = (*Outbox)(nil)
 
-// Notifications implements [webhookcfg.NotificationQueue]. A page reads as many rows as it has,
+// Notifications implements [sent.NotificationQueue]. A page reads as many rows as it has,
 // in order of an index. Those of a State, without an Entity, are in another order: the ones that
 // ended last come first, and of those that are waiting, the ones with a further attempt come
 // first, the next one first.
-func (o *Outbox) Notifications(ctx context.Context, client string, q webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
+func (o *Outbox) Notifications(ctx context.Context, client string, q sent.NotificationQuery) (sent.NotificationPage, error) {
 	page, err := o.tables.view(ctx, client, q)
 	if err != nil {
-		return webhookcfg.NotificationPage{}, fmt.Errorf("outbox: notifications: %w", err)
+		return sent.NotificationPage{}, fmt.Errorf("outbox: notifications: %w", err)
 	}
 	return page, nil
 }
 
-func checkQuery(q webhookcfg.NotificationQuery) error {
+func checkQuery(q sent.NotificationQuery) error {
 	switch {
 	case q.Limit < 1 || q.Limit > maxLimit:
 		return fmt.Errorf("%w: the limit is %d, want 1 to %d", webhookcfg.ErrInvalidArgument, q.Limit, maxLimit)
@@ -40,8 +41,8 @@ func checkQuery(q webhookcfg.NotificationQuery) error {
 	return nil
 }
 
-// Notification implements [webhookcfg.NotificationQueue].
-func (o *Outbox) Notification(ctx context.Context, client, id string) (n webhookcfg.Notification, err error) {
+// Notification implements [sent.NotificationQueue].
+func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.Notification, err error) {
 	v := values{"client": []byte(client), "id": id}
 	err = query(ctx, o.tables.db, o.tables.fixed(viewOne), v, func(rows *sql.Rows) error {
 		var r viewed
@@ -54,10 +55,10 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n webhook
 		return nil
 	})
 	if err == nil && n.ID == "" {
-		err = webhookcfg.ErrNoNotification
+		err = sent.ErrNoNotification
 	}
 	if err != nil {
-		return webhookcfg.Notification{}, fmt.Errorf("outbox: notification: %w", err)
+		return sent.Notification{}, fmt.Errorf("outbox: notification: %w", err)
 	}
 	return n, nil
 }
@@ -84,8 +85,8 @@ func (r *viewed) fields(more ...any) []any {
 }
 
 // notification returns what the client may see.
-func (r *viewed) notification() webhookcfg.Notification {
-	n := webhookcfg.Notification{
+func (r *viewed) notification() sent.Notification {
+	n := sent.Notification{
 		ID: string(r.id), Entity: string(r.entity), State: viewStates[r.state], Reason: publicReason(deliver.Reason(r.reason)),
 		Made: time.UnixMicro(r.enqueued), Attempts: r.attempts, History: parseHistory(r.history),
 	}
@@ -140,7 +141,7 @@ var (
 )
 
 // viewRanges returns the ranges that have the notifications of a query, in order.
-func viewRanges(q webhookcfg.NotificationQuery) []viewRange {
+func viewRanges(q sent.NotificationQuery) []viewRange {
 	state := slices.Index(viewStates[:], q.State)
 	switch {
 	case q.State == "" && q.Entity == "":
@@ -211,9 +212,9 @@ func (r viewRange) after(last viewed, due int64) position {
 	return last.position
 }
 
-func (t *tables) view(ctx context.Context, client string, q webhookcfg.NotificationQuery) (page webhookcfg.NotificationPage, err error) {
+func (t *tables) view(ctx context.Context, client string, q sent.NotificationQuery) (page sent.NotificationPage, err error) {
 	if err := checkQuery(q); err != nil {
-		return webhookcfg.NotificationPage{}, err
+		return sent.NotificationPage{}, err
 	}
 	ranges := viewRanges(q)
 	from, start := place{}, ranges[0].start
@@ -222,7 +223,7 @@ func (t *tables) view(ctx context.Context, client string, q webhookcfg.Notificat
 			start, err = t.find(ctx, client, ranges[from.Range], from)
 		}
 		if err != nil {
-			return webhookcfg.NotificationPage{}, err
+			return sent.NotificationPage{}, err
 		}
 	}
 	for i := from.Range; i < len(ranges); i++ {
@@ -239,7 +240,7 @@ func (t *tables) view(ctx context.Context, client string, q webhookcfg.Notificat
 			return err
 		})
 		if err != nil {
-			return webhookcfg.NotificationPage{}, err
+			return sent.NotificationPage{}, err
 		}
 		if len(page.Notifications) == q.Limit {
 			next := place{Range: i, ID: string(last.id)}
@@ -259,7 +260,7 @@ func attemptText(started time.Time, reason deliver.Reason) string {
 }
 
 // parseHistory returns the attempts in a history. The start of a long one is cut off.
-func parseHistory(text string) (all []webhookcfg.NotificationAttempt) {
+func parseHistory(text string) (all []sent.NotificationAttempt) {
 	_, text, _ = strings.Cut(text, " ")
 	for part := range strings.FieldsSeq(text) {
 		started, reason, _ := strings.Cut(part, ":")
@@ -271,7 +272,7 @@ func parseHistory(text string) (all []webhookcfg.NotificationAttempt) {
 		if reason != "" && public == "" {
 			public = string(deliver.ReasonStatus) // the receiver was called, and hasn't accepted it
 		}
-		all = append(all, webhookcfg.NotificationAttempt{Started: time.Unix(seconds, 0), Reason: public})
+		all = append(all, sent.NotificationAttempt{Started: time.Unix(seconds, 0), Reason: public})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package webhookcfg_test
+package sent_test
 
 import (
 	"bytes"
@@ -13,14 +13,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 	"github.com/google/go-cmp/cmp"
 )
 
 // queue is a NotificationQueue that records its calls.
 type queue struct {
 	fault func(ctx context.Context) error
-	page  webhookcfg.NotificationPage
+	page  sent.NotificationPage
 	calls []string
 }
 
@@ -35,52 +38,66 @@ func (q *queue) call(ctx context.Context, format string, args ...any) error {
 	return nil
 }
 
-func (q *queue) Notifications(ctx context.Context, client string, query webhookcfg.NotificationQuery) (webhookcfg.NotificationPage, error) {
+func (q *queue) Notifications(ctx context.Context, client string, query sent.NotificationQuery) (sent.NotificationPage, error) {
 	err := q.call(ctx, "list %s %+v", client, query)
 	return q.page, err
 }
 
-func (q *queue) Notification(ctx context.Context, client, id string) (webhookcfg.Notification, error) {
+func (q *queue) Notification(ctx context.Context, client, id string) (sent.Notification, error) {
 	err := q.call(ctx, "read %s %s", client, id)
 	for _, n := range q.page.Notifications {
 		if n.ID == id {
 			return n, err
 		}
 	}
-	return webhookcfg.Notification{}, errors.Join(err, webhookcfg.ErrNoNotification)
+	return sent.Notification{}, errors.Join(err, sent.ErrNoNotification)
 }
 
-func (q *queue) SendAgain(ctx context.Context, client string, s webhookcfg.Selection) error {
+func (q *queue) SendAgain(ctx context.Context, client string, s sent.Selection) error {
 	return q.call(ctx, "again %s %s %s", client, s.ID, s.Scope)
 }
 
-func (q *queue) PlanSendAgain(ctx context.Context, client string, s webhookcfg.Selection) (webhookcfg.SendAgainPlan, error) {
-	return webhookcfg.SendAgainPlan{Count: 7}, q.call(ctx, "plan %s %s", client, s.Scope)
+func (q *queue) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (sent.SendAgainPlan, error) {
+	return sent.SendAgainPlan{Count: 7}, q.call(ctx, "plan %s %s", client, s.Scope)
 }
 
-// queueCalls makes each call of a NotificationQueue through a handler.
-var queueCalls = map[string]func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error{
-	"list": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
-		_, err := q.Notifications(ctx, client, webhookcfg.NotificationQuery{Limit: 10})
+// queueCalls makes each call of a NotificationQueue.
+var queueCalls = map[string]func(ctx context.Context, q sent.NotificationQueue, client string) error{
+	"list": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+		_, err := q.Notifications(ctx, client, sent.NotificationQuery{Limit: 10})
 		return err
 	},
-	"read": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
+	"read": func(ctx context.Context, q sent.NotificationQueue, client string) error {
 		_, err := q.Notification(ctx, client, "m1")
 		return err
 	},
-	"plan": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
-		_, err := q.PlanSendAgain(ctx, client, webhookcfg.Selection{Scope: webhookcfg.All()})
+	"plan": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+		_, err := q.PlanSendAgain(ctx, client, sent.Selection{Scope: webhookcfg.All()})
 		return err
 	},
-	"again": func(ctx context.Context, q webhookcfg.NotificationQueue, client string) error {
-		return q.SendAgain(ctx, client, webhookcfg.Selection{ID: "m1"})
+	"again": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+		return q.SendAgain(ctx, client, sent.Selection{ID: "m1"})
 	},
 }
 
-func notificationOptions(q webhookcfg.NotificationQueue) *webhookcfg.Options {
-	o := options()
-	o.Notifications = q
-	return o
+var errBroken = errors.New("broken on purpose")
+
+// retryError is the error of a busy queue.
+type retryError struct{ wait time.Duration }
+
+func (e retryError) Error() string { return "too fast" }
+
+func (e retryError) RetryAfter() time.Duration { return e.wait }
+
+// newView returns a view of a queue for its clients.
+func newView(t *testing.T, q sent.NotificationQueue, o *webhookcfg.Options) *sent.View {
+	t.Helper()
+	verifier := hooktest.NewVerifier(t, "acme", "a-long-random-secret")
+	return &sent.View{Handler: hooktest.NewHandler(t, store.NewMemory(), verifier, o), Queue: q}
+}
+
+func eventInto(e *webhookcfg.Event) func(context.Context, webhookcfg.Event) {
+	return func(_ context.Context, got webhookcfg.Event) { *e = got }
 }
 
 // TestNotificationGuards: a queue that fails, hangs, panics, asks to wait, knows nothing or
@@ -97,7 +114,7 @@ func TestNotificationGuards(t *testing.T) {
 		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 503, context.DeadlineExceeded},
 		{"panics", func(context.Context) error { panic(token) }, 500, nil},
 		{"asks to wait", func(context.Context) error { return retryError{1500 * time.Millisecond} }, 429, retryError{1500 * time.Millisecond}},
-		{"finds nothing", func(context.Context) error { return fmt.Errorf("%w: %s", webhookcfg.ErrNoNotification, token) }, 404, webhookcfg.ErrNoNotification},
+		{"finds nothing", func(context.Context) error { return fmt.Errorf("%w: %s", sent.ErrNoNotification, token) }, 404, sent.ErrNoNotification},
 		{"refuses the cursor", func(context.Context) error { return webhookcfg.ErrInvalidArgument }, 400, webhookcfg.ErrInvalidArgument},
 	}
 	for _, tt := range tests {
@@ -106,10 +123,10 @@ func TestNotificationGuards(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var records bytes.Buffer
 					var event webhookcfg.Event
-					o := notificationOptions(&queue{fault: tt.fault, page: webhookcfg.NotificationPage{Notifications: []webhookcfg.Notification{{ID: "m1", State: "waiting"}}}})
-					o.Logger, o.OnEvent = slog.New(slog.NewTextHandler(&records, nil)), eventInto(&event)
+					q := &queue{fault: tt.fault, page: sent.NotificationPage{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
+					o := &webhookcfg.Options{Logger: slog.New(slog.NewTextHandler(&records, nil)), OnEvent: eventInto(&event)}
 					start := time.Now()
-					err := call(t.Context(), newHandler(t, newRecorder(), o), "acme")
+					err := call(t.Context(), newView(t, q, o), "acme")
 					var e *webhookcfg.Error
 					if !errors.As(err, &e) || e.Status != tt.want || event.Status != tt.want || tt.cause != nil && !errors.Is(err, tt.cause) {
 						t.Fatalf("got %v, event %+v, want status %d", err, event, tt.want)
@@ -138,14 +155,15 @@ func TestNotificationEvents(t *testing.T) {
 	want := map[string]string{"list": "DEBUG notifications", "read": "DEBUG notifications", "plan": "", "again": "INFO send_again"}
 	for name, call := range queueCalls {
 		var records bytes.Buffer
-		o := notificationOptions(&queue{page: webhookcfg.NotificationPage{Notifications: []webhookcfg.Notification{{ID: "m1", State: "waiting"}}}})
+		q := &queue{page: sent.NotificationPage{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
+		o := new(webhookcfg.Options)
 		o.Logger = slog.New(slog.NewTextHandler(&records, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if !slices.Contains([]string{"level", "operation", "actor", "client"}, a.Key) {
 				return slog.Attr{}
 			}
 			return a
 		}}))
-		if err := call(webhookcfg.ContextWithActor(t.Context(), "ann"), newHandler(t, newRecorder(), o), "acme"); err != nil {
+		if err := call(webhookcfg.ContextWithActor(t.Context(), "ann"), newView(t, q, o), "acme"); err != nil {
 			t.Fatal(err)
 		}
 		got := strings.TrimSpace(records.String())
@@ -163,17 +181,17 @@ func TestNotificationEvents(t *testing.T) {
 // TestNotificationArguments: an invalid argument never reaches the queue.
 func TestNotificationArguments(t *testing.T) {
 	ctx, q := t.Context(), &queue{}
-	h := newHandler(t, newRecorder(), notificationOptions(q))
-	list := func(client string, query webhookcfg.NotificationQuery) error {
-		_, err := h.Notifications(ctx, client, query)
+	v := newView(t, q, nil)
+	list := func(client string, query sent.NotificationQuery) error {
+		_, err := v.Notifications(ctx, client, query)
 		return err
 	}
 	read := func(id string) error {
-		_, err := h.Notification(ctx, "acme", id)
+		_, err := v.Notification(ctx, "acme", id)
 		return err
 	}
-	plan := func(s webhookcfg.Selection) error {
-		_, err := h.PlanSendAgain(ctx, "acme", s)
+	plan := func(s sent.Selection) error {
+		_, err := v.PlanSendAgain(ctx, "acme", s)
 		return err
 	}
 	e1 := webhookcfg.Entity("e1")
@@ -181,23 +199,23 @@ func TestNotificationArguments(t *testing.T) {
 		err  error
 		want int
 	}{
-		"no client":            {list("", webhookcfg.NotificationQuery{Limit: 1}), 500},
-		"no limit":             {list("acme", webhookcfg.NotificationQuery{}), 500},
-		"large limit":          {list("acme", webhookcfg.NotificationQuery{Limit: 1001}), 500},
-		"entity":               {list("acme", webhookcfg.NotificationQuery{Entity: "e*", Limit: 1}), 400},
-		"state":                {list("acme", webhookcfg.NotificationQuery{State: "Waiting", Limit: 1}), 400},
-		"long cursor":          {list("acme", webhookcfg.NotificationQuery{After: strings.Repeat("a", 2049), Limit: 1}), 400},
+		"no client":            {list("", sent.NotificationQuery{Limit: 1}), 500},
+		"no limit":             {list("acme", sent.NotificationQuery{}), 500},
+		"large limit":          {list("acme", sent.NotificationQuery{Limit: 1001}), 500},
+		"entity":               {list("acme", sent.NotificationQuery{Entity: "e*", Limit: 1}), 400},
+		"state":                {list("acme", sent.NotificationQuery{State: "Waiting", Limit: 1}), 400},
+		"long cursor":          {list("acme", sent.NotificationQuery{After: strings.Repeat("a", 2049), Limit: 1}), 400},
 		"no ID":                {read(""), 404},
 		"long ID":              {read(strings.Repeat("a", 257)), 404},
 		"control character":    {read("m\x00"), 404},
-		"empty selection":      {h.SendAgain(ctx, "acme", webhookcfg.Selection{}), 500},
-		"ID and scope":         {h.SendAgain(ctx, "acme", webhookcfg.Selection{ID: "m1", Scope: e1}), 500},
-		"malformed ID":         {h.SendAgain(ctx, "acme", webhookcfg.Selection{ID: "ü"}), 404},
-		"malformed entity":     {h.SendAgain(ctx, "acme", webhookcfg.Selection{Scope: webhookcfg.Entity("..")}), 400},
-		"send again, nobody":   {h.SendAgain(ctx, "\x00", webhookcfg.Selection{Scope: e1}), 500},
-		"plan of one":          {plan(webhookcfg.Selection{ID: "m1"}), 500},
-		"plan of nothing":      {plan(webhookcfg.Selection{}), 500},
-		"plan of a bad entity": {plan(webhookcfg.Selection{Scope: webhookcfg.Entity("a/b")}), 400},
+		"empty selection":      {v.SendAgain(ctx, "acme", sent.Selection{}), 500},
+		"ID and scope":         {v.SendAgain(ctx, "acme", sent.Selection{ID: "m1", Scope: e1}), 500},
+		"malformed ID":         {v.SendAgain(ctx, "acme", sent.Selection{ID: "ü"}), 404},
+		"malformed entity":     {v.SendAgain(ctx, "acme", sent.Selection{Scope: webhookcfg.Entity("..")}), 400},
+		"send again, nobody":   {v.SendAgain(ctx, "\x00", sent.Selection{Scope: e1}), 500},
+		"plan of one":          {plan(sent.Selection{ID: "m1"}), 500},
+		"plan of nothing":      {plan(sent.Selection{}), 500},
+		"plan of a bad entity": {plan(sent.Selection{Scope: webhookcfg.Entity("a/b")}), 400},
 	}
 	for name, tt := range tests {
 		var e *webhookcfg.Error
@@ -208,9 +226,9 @@ func TestNotificationArguments(t *testing.T) {
 	if len(q.calls) > 0 {
 		t.Errorf("calls: %q", q.calls)
 	}
-	off := newHandler(t, newRecorder(), options())
+	off := newView(t, nil, nil)
 	for name, call := range queueCalls {
-		if err := call(ctx, off, "acme"); !errors.Is(err, errors.ErrUnsupported) {
+		if err := call(ctx, off, "acme"); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 			t.Errorf("%s without a queue: %v", name, err)
 		}
 	}
@@ -220,27 +238,26 @@ func TestNotificationArguments(t *testing.T) {
 // so no event or record shows it before it's checked.
 func TestMalformedEntityIsNotShown(t *testing.T) {
 	const typed = "https://hooks.example.com/t0ken?key=v4lue"
-	for name, call := range map[string]func(h *webhookcfg.Handler) error{
-		"again": func(h *webhookcfg.Handler) error {
-			return h.SendAgain(t.Context(), "acme", webhookcfg.Selection{Scope: webhookcfg.Entity(typed)})
+	for name, call := range map[string]func(v *sent.View) error{
+		"again": func(v *sent.View) error {
+			return v.SendAgain(t.Context(), "acme", sent.Selection{Scope: webhookcfg.Entity(typed)})
 		},
-		"plan": func(h *webhookcfg.Handler) error {
-			_, err := h.PlanSendAgain(t.Context(), "acme", webhookcfg.Selection{Scope: webhookcfg.Entity(typed)})
+		"plan": func(v *sent.View) error {
+			_, err := v.PlanSendAgain(t.Context(), "acme", sent.Selection{Scope: webhookcfg.Entity(typed)})
 			return err
 		},
-		"both": func(h *webhookcfg.Handler) error {
-			return h.SendAgain(t.Context(), "acme", webhookcfg.Selection{ID: "m1", Scope: webhookcfg.Entity(typed)})
+		"both": func(v *sent.View) error {
+			return v.SendAgain(t.Context(), "acme", sent.Selection{ID: "m1", Scope: webhookcfg.Entity(typed)})
 		},
-		"list": func(h *webhookcfg.Handler) error {
-			_, err := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Entity: typed, Limit: 1})
+		"list": func(v *sent.View) error {
+			_, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Entity: typed, Limit: 1})
 			return err
 		},
 	} {
 		var records bytes.Buffer
 		var event webhookcfg.Event
-		o := notificationOptions(&queue{})
-		o.Logger, o.OnEvent = slog.New(slog.NewTextHandler(&records, nil)), eventInto(&event)
-		err := call(newHandler(t, newRecorder(), o))
+		o := &webhookcfg.Options{Logger: slog.New(slog.NewTextHandler(&records, nil)), OnEvent: eventInto(&event)}
+		err := call(newView(t, &queue{}, o))
 		if err == nil || event.Status < http.StatusBadRequest {
 			t.Errorf("%s: %v, event %+v", name, err, event)
 		}
@@ -253,19 +270,19 @@ func TestMalformedEntityIsNotShown(t *testing.T) {
 // TestNotificationWords: only listed words reach a client, no more notifications than it asked
 // for, and no body unless the host shows bodies.
 func TestNotificationWords(t *testing.T) {
-	states, reasons := webhookcfg.NotificationWords()
+	states, reasons := sent.NotificationWords()
 	_, delivery := webhookcfg.DeliveryWords()
 	if diff := cmp.Diff(append(delivery, "no_webhook", "off", "stopped"), reasons); diff != "" {
 		t.Errorf("reasons: -want +got:\n%s", diff)
 	}
 	q := &queue{}
-	h := newHandler(t, newRecorder(), notificationOptions(q))
-	ask := func(n webhookcfg.Notification) int {
+	v := newView(t, q, nil)
+	ask := func(n sent.Notification) int {
 		n.ID = "m1"
-		q.page.Notifications = []webhookcfg.Notification{n}
+		q.page.Notifications = []sent.Notification{n}
 		var list, read *webhookcfg.Error
-		_, listErr := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Limit: 1})
-		_, readErr := h.Notification(t.Context(), "acme", "m1")
+		_, listErr := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1})
+		_, readErr := v.Notification(t.Context(), "acme", "m1")
 		isListError, isReadError := errors.As(listErr, &list), errors.As(readErr, &read)
 		switch {
 		case isListError != isReadError:
@@ -283,29 +300,29 @@ func TestNotificationWords(t *testing.T) {
 		if word == "" || slices.Contains(reasons, word) {
 			wantReason = 200
 		}
-		if got := ask(webhookcfg.Notification{State: word}); got != wantState {
+		if got := ask(sent.Notification{State: word}); got != wantState {
 			t.Errorf("state %q: got %d, want %d", word, got, wantState)
 		}
-		if got := ask(webhookcfg.Notification{State: "dropped", Reason: word}); got != wantReason {
+		if got := ask(sent.Notification{State: "dropped", Reason: word}); got != wantReason {
 			t.Errorf("reason %q: got %d, want %d", word, got, wantReason)
 		}
-		if got := ask(webhookcfg.Notification{State: "waiting", History: []webhookcfg.NotificationAttempt{{}, {Reason: word}}}); got != wantReason {
+		if got := ask(sent.Notification{State: "waiting", History: []sent.NotificationAttempt{{}, {Reason: word}}}); got != wantReason {
 			t.Errorf("reason %q of an attempt: got %d, want %d", word, got, wantReason)
 		}
 	}
 
-	q.page.Notifications = make([]webhookcfg.Notification, 2)
-	if _, err := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Limit: 1}); err == nil {
+	q.page.Notifications = make([]sent.Notification, 2)
+	if _, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1}); err == nil {
 		t.Error("two notifications, although the limit is one")
 	}
-	with := notificationOptions(q)
-	with.NotificationBodies = true
-	for want, h := range map[string]*webhookcfg.Handler{"": h, "text/plain body": newHandler(t, newRecorder(), with)} {
-		q.page.Notifications = []webhookcfg.Notification{{ID: "m1", State: "delivered", ContentType: "text/plain", Body: []byte(" body")}}
-		if _, err := h.Notifications(t.Context(), "acme", webhookcfg.NotificationQuery{Limit: 1}); err != nil || string(q.page.Notifications[0].Body) != " body" {
+	with := newView(t, q, nil)
+	with.Bodies = true
+	for want, v := range map[string]*sent.View{"": v, "text/plain body": with} {
+		q.page.Notifications = []sent.Notification{{ID: "m1", State: "delivered", ContentType: "text/plain", Body: []byte(" body")}}
+		if _, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1}); err != nil || string(q.page.Notifications[0].Body) != " body" {
 			t.Errorf("the queue has %+v after a list of them, %v", q.page.Notifications, err)
 		}
-		n, err := h.Notification(t.Context(), "acme", "m1")
+		n, err := v.Notification(t.Context(), "acme", "m1")
 		if got := n.ContentType + string(n.Body); err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
