@@ -19,7 +19,7 @@ type againPage struct {
 }
 
 // plan says what sending a selection again would do.
-type plan struct{ sent.SendAgainPlan }
+type plan struct{ sent.Plan }
 
 // IsUnderWay reports whether the client's notifications are being sent again. It can't start that
 // again before it ends, and a count of the rest would be wrong a moment later.
@@ -139,7 +139,7 @@ func sendSelected(v *visit, s sent.Selection) error {
 
 // missing says in a person's words that there's no such notification.
 func missing(err error) error {
-	if errors.Is(err, sent.ErrNoNotification) {
+	if errors.Is(err, sent.ErrNotFound) {
 		return noNotification
 	}
 	return err

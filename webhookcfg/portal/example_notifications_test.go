@@ -25,7 +25,7 @@ type ownQueue struct {
 	notification sent.Notification
 }
 
-func (q *ownQueue) Notifications(_ context.Context, client string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
+func (q *ownQueue) Notifications(_ context.Context, client string, query sent.Query) (page sent.Page, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.notification
@@ -39,12 +39,12 @@ func (q *ownQueue) Notification(_ context.Context, client, id string) (sent.Noti
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if client != "acme" || id != q.notification.ID {
-		return sent.Notification{}, sent.ErrNoNotification
+		return sent.Notification{}, sent.ErrNotFound
 	}
 	return q.notification, nil
 }
 
-func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
+func (q *ownQueue) PlanSendAgain(_ context.Context, client string, s sent.Selection) (plan sent.Plan, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if client == "acme" && q.selects(s) {
@@ -60,7 +60,7 @@ func (q *ownQueue) SendAgain(_ context.Context, client string, s sent.Selection)
 	case client == "acme" && q.selects(s):
 		q.notification.State = "waiting"
 	case s.ID != "":
-		return sent.ErrNoNotification
+		return sent.ErrNotFound
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func Example_notifications() {
 	made := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
 	queue := &ownQueue{notification: sent.Notification{
 		ID: "msg_1", Entity: "e1", State: "given_up", Reason: "unreachable", Made: made, Attempts: 1,
-		History: []sent.NotificationAttempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
+		History: []sent.Attempt{{Started: made.Add(time.Second), Reason: "unreachable"}},
 	}}
 	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestForeignIdentifiers(t *testing.T) {
 					continue
 				}
 				f, q, tests := complete(t)
-				q.plan = sent.SendAgainPlan{}
+				q.plan = sent.Plan{}
 				q.all["other"] = []sent.Notification{{ID: "foreign", Entity: "theirs", State: "delivered", Made: made, Body: []byte("their body")}}
 				f.portal.NotificationBodies = true
 				if isKnown {

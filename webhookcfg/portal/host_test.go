@@ -55,13 +55,13 @@ func (h hostFunction) request(p *person) *http.Request {
 	return p.request("POST", h.path, fieldsOf(h.path, "id", "e1", "url", typed, "message", "msg_01", "since", "hour")...)
 }
 
-// failingQueue is a NotificationQueue that only fails.
+// failingQueue is a sent.Queue that only fails.
 type failingQueue struct {
 	fail func(ctx context.Context) error
 }
 
-func (q failingQueue) Notifications(ctx context.Context, _ string, _ sent.NotificationQuery) (sent.NotificationPage, error) {
-	return sent.NotificationPage{}, q.fail(ctx)
+func (q failingQueue) Notifications(ctx context.Context, _ string, _ sent.Query) (sent.Page, error) {
+	return sent.Page{}, q.fail(ctx)
 }
 
 func (q failingQueue) Notification(ctx context.Context, _, _ string) (sent.Notification, error) {
@@ -72,8 +72,8 @@ func (q failingQueue) SendAgain(ctx context.Context, _ string, _ sent.Selection)
 	return q.fail(ctx)
 }
 
-func (q failingQueue) PlanSendAgain(ctx context.Context, _ string, _ sent.Selection) (sent.SendAgainPlan, error) {
-	return sent.SendAgainPlan{}, q.fail(ctx)
+func (q failingQueue) PlanSendAgain(ctx context.Context, _ string, _ sent.Selection) (sent.Plan, error) {
+	return sent.Plan{}, q.fail(ctx)
 }
 
 func setQueue(f *fixture, fail func(ctx context.Context) error) {

@@ -17,17 +17,17 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
-// queue is a NotificationQueue in memory, which records what is sent again.
+// queue is a sent.Queue in memory, which records what is sent again.
 type queue struct {
 	all   map[string][]sent.Notification // by client
-	plan  sent.SendAgainPlan
+	plan  sent.Plan
 	err   error
 	again []string
 
 	planned int
 }
 
-func (q *queue) Notifications(_ context.Context, client string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
+func (q *queue) Notifications(_ context.Context, client string, query sent.Query) (page sent.Page, err error) {
 	start := 0
 	if _, err := fmt.Sscanf(query.After, "at %d", &start); err != nil && query.After != "" {
 		return page, webhookcfg.ErrInvalidArgument
@@ -51,7 +51,7 @@ func (q *queue) Notification(_ context.Context, client, id string) (sent.Notific
 			return n, q.err
 		}
 	}
-	return sent.Notification{}, errors.Join(q.err, sent.ErrNoNotification)
+	return sent.Notification{}, errors.Join(q.err, sent.ErrNotFound)
 }
 
 func (q *queue) SendAgain(ctx context.Context, client string, s sent.Selection) error {
@@ -71,7 +71,7 @@ func (q *queue) SendAgain(ctx context.Context, client string, s sent.Selection) 
 	return nil
 }
 
-func (q *queue) PlanSendAgain(context.Context, string, sent.Selection) (sent.SendAgainPlan, error) {
+func (q *queue) PlanSendAgain(context.Context, string, sent.Selection) (sent.Plan, error) {
 	q.planned++
 	return q.plan, q.err
 }
@@ -94,7 +94,7 @@ func withQueue(t *testing.T) (*fixture, *queue) {
 		case "dropped":
 			n.Reason = "no_webhook"
 		}
-		n.History = []sent.NotificationAttempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(time.Minute), Reason: n.Reason}}
+		n.History = []sent.Attempt{{Started: made.Add(time.Second), Reason: "redirect"}, {Started: made.Add(time.Minute), Reason: n.Reason}}
 		if state == "dropped" {
 			n.History = nil
 		}
@@ -180,11 +180,11 @@ func TestSendAgain(t *testing.T) {
 	p.post("send-again").expect(t, 404, "There is no such notification")
 
 	p.get("again?id=e1").expect(t, 200, "There is nothing to send again", "!Send them again")
-	q.plan = sent.SendAgainPlan{Count: 312}
+	q.plan = sent.Plan{Count: 312}
 	p.get("").expect(t, 200, "What is wrong", "Not delivered: 312", `href="?page=again-all"`)
 	p.get("again?id=e1").expect(t, 200, "Selected: 312 notifications", "Send them again", `name="id" value="e1"`, `name="since" value="any"`, `since=hour`)
 	last := &q.plan.Last
-	q.plan = sent.SendAgainPlan{Count: 1000, IsMore: true, Last: sent.SendAgainProgress{Selection: sent.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
+	q.plan = sent.Plan{Count: 1000, IsMore: true, Last: sent.Progress{Selection: sent.Selection{Scope: webhookcfg.All()}, Started: made, Count: 500}}
 	p.get("again-all?since=day").expect(t, 200, "All entities</strong><br>", "500 so far", "You can send more again once that has ended.", "!Selected", "!Send them again")
 	last.Selection = sent.Selection{Scope: webhookcfg.Entity("e2"), Since: made.Add(-time.Hour)}
 	for _, path := range []string{"", "again-all", "again?id=e1"} {
@@ -450,7 +450,7 @@ func TestPromises(t *testing.T) {
 	hooktest.Apply(t, f.store, hooktest.UnsetAll(acme, 4))
 	expect("e0", "Nothing is set for this entity")
 
-	q.plan = sent.SendAgainPlan{IsMore: true}
+	q.plan = sent.Plan{IsMore: true}
 	p.get("again-all?since=hour").expect(t, 200, "too many notifications to count", "Send them again", "!Selected")
 }
 
@@ -479,9 +479,9 @@ func TestCutOff(t *testing.T) {
 	p.get("?after=e9").expect(t, 200, none, "!No entity has")
 }
 
-// emptyQueue finds nothing within the time that a NotificationQueue has.
+// emptyQueue finds nothing within the time that a sent.Queue has.
 type emptyQueue struct{ *queue }
 
-func (emptyQueue) Notifications(context.Context, string, sent.NotificationQuery) (sent.NotificationPage, error) {
-	return sent.NotificationPage{Next: "more"}, nil
+func (emptyQueue) Notifications(context.Context, string, sent.Query) (sent.Page, error) {
+	return sent.Page{Next: "more"}, nil
 }

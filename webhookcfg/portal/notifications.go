@@ -42,13 +42,13 @@ func showNotifications(v *visit) (any, error) {
 		return nil, notFound
 	}
 	p := &notificationsPage{frame: v.about("notifications", "sent.title", v.asked("id")), State: v.query.Get("state"), After: v.query.Get("after")}
-	p.States, _ = sent.NotificationWords()
+	p.States, _ = sent.Words()
 	var err error
-	p.Sent, err = readSent(v, sent.NotificationQuery{Entity: p.ID, State: p.State, After: p.After, Limit: perPage})
+	p.Sent, err = readSent(v, sent.Query{Entity: p.ID, State: p.State, After: p.After, Limit: perPage})
 	return p, err
 }
 
-func readSent(v *visit, query sent.NotificationQuery) (sentRows, error) {
+func readSent(v *visit, query sent.Query) (sentRows, error) {
 	page, err := v.view.Notifications(v.ctx, v.Client, query)
 	s := sentRows{Next: page.Next}
 	for _, n := range page.Notifications {
@@ -101,7 +101,7 @@ func readRecent(v *visit, scope webhookcfg.Scope) (r recent) {
 		return r
 	}
 	var err error
-	r.Sent, err = readSent(v, sent.NotificationQuery{Entity: scope.Entity(), Limit: atMost})
+	r.Sent, err = readSent(v, sent.Query{Entity: scope.Entity(), Limit: atMost})
 	if err == nil {
 		r.Plan, err = readPlan(v, sent.Selection{Scope: scope})
 	}

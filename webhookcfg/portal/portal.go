@@ -125,7 +125,7 @@ type Options struct {
 	// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox]. With it, people see what was
 	// sent and what came of it, and can send it again. NotificationBodies shows them the bodies
 	// too.
-	Notifications      sent.NotificationQueue
+	Notifications      sent.Queue
 	NotificationBodies bool
 
 	// Text translates: it returns the text with a key in the language of the request's user,

@@ -31,7 +31,7 @@ func TestTexts(t *testing.T) {
 		sources.Write(textEntry.ReplaceAll(data, nil))
 	}
 	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done.", "again."}
-	states, reasons := sent.NotificationWords()
+	states, reasons := sent.Words()
 	for key, text := range portal.Texts() {
 		prefix, _, _ := strings.Cut(key, ".")
 		isDynamic := prefix == "sent" && slices.Contains(slices.Concat(states, reasons), strings.TrimPrefix(key, "sent."))
@@ -103,7 +103,7 @@ func TestDeliveryWords(t *testing.T) {
 // of the same reason of a delivery.
 func TestNotificationWords(t *testing.T) {
 	texts := portal.Texts()
-	states, reasons := sent.NotificationWords()
+	states, reasons := sent.Words()
 	for _, state := range states {
 		if texts["sent."+state] == "" {
 			t.Errorf("no text for the state %s", state)

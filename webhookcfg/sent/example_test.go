@@ -16,7 +16,7 @@ import (
 // package deliver/outbox has these methods already.
 type ownQueue struct{ state string }
 
-func (q *ownQueue) Notifications(_ context.Context, client string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
+func (q *ownQueue) Notifications(_ context.Context, client string, query sent.Query) (page sent.Page, err error) {
 	n := sent.Notification{ID: "msg_1", Entity: "e1", State: q.state, Reason: "unreachable", Made: time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)}
 	if client == "acme" && (query.State == "" || query.State == n.State) && (query.Entity == "" || query.Entity == n.Entity) {
 		page.Notifications = append(page.Notifications, n)
@@ -25,14 +25,14 @@ func (q *ownQueue) Notifications(_ context.Context, client string, query sent.No
 }
 
 func (q *ownQueue) Notification(ctx context.Context, client, id string) (sent.Notification, error) {
-	page, err := q.Notifications(ctx, client, sent.NotificationQuery{})
+	page, err := q.Notifications(ctx, client, sent.Query{})
 	if err != nil || id != "msg_1" || len(page.Notifications) == 0 {
-		return sent.Notification{}, sent.ErrNoNotification
+		return sent.Notification{}, sent.ErrNotFound
 	}
 	return page.Notifications[0], nil
 }
 
-func (q *ownQueue) PlanSendAgain(_ context.Context, client string, _ sent.Selection) (plan sent.SendAgainPlan, err error) {
+func (q *ownQueue) PlanSendAgain(_ context.Context, client string, _ sent.Selection) (plan sent.Plan, err error) {
 	if client == "acme" && q.state == "given_up" {
 		plan.Count = 1
 	}
@@ -60,7 +60,7 @@ func ExampleView_SendAgain() {
 	view := &sent.View{Handler: h, Queue: &ownQueue{state: "given_up"}}
 	ctx := context.Background()
 	show := func() {
-		page, err := view.Notifications(ctx, "acme", sent.NotificationQuery{Limit: 10})
+		page, err := view.Notifications(ctx, "acme", sent.Query{Limit: 10})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -31,7 +31,7 @@ type Notification struct {
 	Attempts int
 
 	// History has the last attempts, the earliest first, also those before it was sent again.
-	History []NotificationAttempt
+	History []Attempt
 
 	// ContentType and Body are what the receiver gets. [View.Notification] leaves them out,
 	// unless [View.Bodies] is set.
@@ -39,23 +39,23 @@ type Notification struct {
 	Body        []byte
 }
 
-// NotificationAttempt is an attempt to deliver a notification.
-type NotificationAttempt struct {
+// Attempt is an attempt to deliver a notification.
+type Attempt struct {
 	// Started is when the attempt started.
 	Started time.Time
 	// Reason is why it failed. It's a Reason of [webhookcfg.DeliveryStatus], or "" if it succeeded.
 	Reason string
 }
 
-// NotificationWords returns the States and Reasons that a [Notification] can have, without
-// "". Use it to check that you have a text for each.
-func NotificationWords() (states, reasons []string) {
-	return slices.Clone(notificationStates), slices.Clone(notificationReasons)
+// Words returns the States and Reasons that a [Notification] can have, without "". Use it to
+// check that you have a text for each.
+func Words() (states, reasons []string) {
+	return slices.Clone(knownStates), slices.Clone(knownReasons)
 }
 
 var (
-	notificationStates  = []string{"waiting", "delivered", "given_up", "dropped"}
-	notificationReasons = func() []string {
+	knownStates  = []string{"waiting", "delivered", "given_up", "dropped"}
+	knownReasons = func() []string {
 		_, reasons := webhookcfg.DeliveryWords()
 		return append(reasons, "no_webhook", "off", "stopped")
 	}()

@@ -18,7 +18,7 @@ import (
 type View struct {
 	// Handler and Queue must be set.
 	Handler *webhookcfg.Handler
-	Queue   NotificationQueue
+	Queue   Queue
 	// Bodies shows the ContentType and the Body of a [Notification], which are left out
 	// otherwise.
 	Bodies bool
@@ -31,9 +31,9 @@ const (
 
 // Notifications returns a page of a client's notifications. You get the log record and the
 // event of a read, with the operation "notifications". For the error, see [webhookcfg.Handler.Do].
-func (v *View) Notifications(ctx context.Context, client string, q NotificationQuery) (page NotificationPage, err error) {
+func (v *View) Notifications(ctx context.Context, client string, q Query) (page Page, err error) {
 	task := webhookcfg.Task{Operation: opNotifications, Scope: webhookcfg.Entity(q.Entity), IsRead: true}
-	err = v.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
+	err = v.ask(ctx, client, task, func(ctx context.Context, queue Queue) error {
 		if err := checkQuery(q); err != nil {
 			return err
 		}
@@ -58,12 +58,12 @@ func (v *View) Notifications(ctx context.Context, client string, q NotificationQ
 
 // Notification returns one notification of a client, with its History. See
 // [View.Notifications]. If there's none, the error has the code "not_found" and wraps
-// [ErrNoNotification].
+// [ErrNotFound].
 func (v *View) Notification(ctx context.Context, client, id string) (n Notification, err error) {
 	task := webhookcfg.Task{Operation: opNotifications, IsRead: true}
-	err = v.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
-		if !validNotificationID(id) {
-			return queueError(ErrNoNotification)
+	err = v.ask(ctx, client, task, func(ctx context.Context, queue Queue) error {
+		if !validID(id) {
+			return queueError(ErrNotFound)
 		}
 		found, err := queue.Notification(ctx, client, id)
 		if err != nil {
@@ -80,9 +80,9 @@ func (v *View) Notification(ctx context.Context, client, id string) (n Notificat
 
 // PlanSendAgain returns what [View.SendAgain] would do with a selection that has a Scope.
 // You only get an event and a log record if it fails.
-func (v *View) PlanSendAgain(ctx context.Context, client string, s Selection) (plan SendAgainPlan, err error) {
+func (v *View) PlanSendAgain(ctx context.Context, client string, s Selection) (plan Plan, err error) {
 	task := webhookcfg.Task{Operation: opNotifications, Scope: s.scope(), IsRead: true, IsPart: true}
-	err = v.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) (err error) {
+	err = v.ask(ctx, client, task, func(ctx context.Context, queue Queue) (err error) {
 		if err := checkSelection(s); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (v *View) PlanSendAgain(ctx context.Context, client string, s Selection) (p
 // operation "send_again". See [View.Notification].
 func (v *View) SendAgain(ctx context.Context, client string, s Selection) error {
 	task := webhookcfg.Task{Operation: opSendAgain, Scope: s.scope()}
-	return v.ask(ctx, client, task, func(ctx context.Context, queue NotificationQueue) error {
+	return v.ask(ctx, client, task, func(ctx context.Context, queue Queue) error {
 		if err := checkSelection(s); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (v *View) SendAgain(ctx context.Context, client string, s Selection) error 
 }
 
 // ask calls the queue for a client.
-func (v *View) ask(ctx context.Context, client string, t webhookcfg.Task, call func(context.Context, NotificationQueue) error) error {
+func (v *View) ask(ctx context.Context, client string, t webhookcfg.Task, call func(context.Context, Queue) error) error {
 	return v.Handler.Do(ctx, client, t, func(ctx context.Context) error {
 		if v.Queue == nil {
 			return fmt.Errorf("%w: the View has no Queue", webhookcfg.ErrInvalidArgument)
@@ -124,12 +124,12 @@ const (
 	maxCursor = 2048
 )
 
-func checkQuery(q NotificationQuery) error {
+func checkQuery(q Query) error {
 	switch {
 	case q.Limit < 1 || q.Limit > maxLimit:
 		return fmt.Errorf("%w: the limit must be 1 to %d", webhookcfg.ErrInvalidArgument, maxLimit)
-	case q.State != "" && !slices.Contains(notificationStates, q.State):
-		return &webhookcfg.Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: "The state must be " + strings.Join(notificationStates, ", ")}
+	case q.State != "" && !slices.Contains(knownStates, q.State):
+		return &webhookcfg.Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: "The state must be " + strings.Join(knownStates, ", ")}
 	case len(q.After) > maxCursor:
 		return &webhookcfg.Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: ruleCursor}
 	}
@@ -151,49 +151,49 @@ func checkSelection(s Selection) error {
 	switch {
 	case (s.ID == "") == (s.Scope == webhookcfg.Scope{}):
 		return fmt.Errorf("%w: set either the ID or the Scope of the selection", webhookcfg.ErrInvalidArgument)
-	case s.ID != "" && !validNotificationID(s.ID):
-		return queueError(ErrNoNotification)
+	case s.ID != "" && !validID(s.ID):
+		return queueError(ErrNotFound)
 	}
 	return nil
 }
 
-// validNotificationID reports whether a queue can have a notification with this identifier.
-func validNotificationID(id string) bool {
-	return id != "" && len(id) <= maxNotificationID && !strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' })
+// validID reports whether a queue can have a notification with this identifier.
+func validID(id string) bool {
+	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-const maxNotificationID = 256
+const maxID = 256
 
 // admit checks what a queue has returned, and removes what the client mustn't see.
 func (v *View) admit(n *Notification) error {
 	if !v.Bodies {
 		n.ContentType, n.Body = "", nil
 	}
-	if !slices.Contains(notificationStates, n.State) {
-		return defect(fmt.Errorf("a notification has the unknown state %q: see NotificationWords", n.State))
+	if !slices.Contains(knownStates, n.State) {
+		return defect(fmt.Errorf("a notification has the unknown state %q: see sent.Words", n.State))
 	}
 	for _, reason := range append([]string{n.Reason}, reasons(n.History)...) {
-		if reason != "" && !slices.Contains(notificationReasons, reason) {
-			return defect(fmt.Errorf("a notification has the unknown reason %q: see NotificationWords", reason))
+		if reason != "" && !slices.Contains(knownReasons, reason) {
+			return defect(fmt.Errorf("a notification has the unknown reason %q: see sent.Words", reason))
 		}
 	}
 	return nil
 }
 
-func reasons(history []NotificationAttempt) (all []string) {
+func reasons(history []Attempt) (all []string) {
 	for _, a := range history {
 		all = append(all, a.Reason)
 	}
 	return all
 }
 
-// queueError says which response an error of a [NotificationQueue] gets.
+// queueError says which response an error of a [Queue] gets.
 func queueError(err error) error {
 	var waiter interface{ RetryAfter() time.Duration }
 	switch {
 	case err == nil, errors.As(err, &waiter):
 		return err
-	case errors.Is(err, ErrNoNotification):
+	case errors.Is(err, ErrNotFound):
 		return &refusal{webhookcfg.Error{Status: http.StatusNotFound, Code: "not_found", Description: "There is no such notification"}, err}
 	case errors.Is(err, webhookcfg.ErrInvalidArgument):
 		return &refusal{webhookcfg.Error{Status: http.StatusBadRequest, Code: "invalid_request", Description: ruleCursor}, err}

@@ -20,10 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// queue is a NotificationQueue that records its calls.
+// queue is a Queue that records its calls.
 type queue struct {
 	fault func(ctx context.Context) error
-	page  sent.NotificationPage
+	page  sent.Page
 	calls []string
 }
 
@@ -38,7 +38,7 @@ func (q *queue) call(ctx context.Context, format string, args ...any) error {
 	return nil
 }
 
-func (q *queue) Notifications(ctx context.Context, client string, query sent.NotificationQuery) (sent.NotificationPage, error) {
+func (q *queue) Notifications(ctx context.Context, client string, query sent.Query) (sent.Page, error) {
 	err := q.call(ctx, "list %s %+v", client, query)
 	return q.page, err
 }
@@ -50,32 +50,32 @@ func (q *queue) Notification(ctx context.Context, client, id string) (sent.Notif
 			return n, err
 		}
 	}
-	return sent.Notification{}, errors.Join(err, sent.ErrNoNotification)
+	return sent.Notification{}, errors.Join(err, sent.ErrNotFound)
 }
 
 func (q *queue) SendAgain(ctx context.Context, client string, s sent.Selection) error {
 	return q.call(ctx, "again %s %s %s", client, s.ID, s.Scope)
 }
 
-func (q *queue) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (sent.SendAgainPlan, error) {
-	return sent.SendAgainPlan{Count: 7}, q.call(ctx, "plan %s %s", client, s.Scope)
+func (q *queue) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (sent.Plan, error) {
+	return sent.Plan{Count: 7}, q.call(ctx, "plan %s %s", client, s.Scope)
 }
 
-// queueCalls makes each call of a NotificationQueue.
-var queueCalls = map[string]func(ctx context.Context, q sent.NotificationQueue, client string) error{
-	"list": func(ctx context.Context, q sent.NotificationQueue, client string) error {
-		_, err := q.Notifications(ctx, client, sent.NotificationQuery{Limit: 10})
+// queueCalls makes each call of a Queue.
+var queueCalls = map[string]func(ctx context.Context, q sent.Queue, client string) error{
+	"list": func(ctx context.Context, q sent.Queue, client string) error {
+		_, err := q.Notifications(ctx, client, sent.Query{Limit: 10})
 		return err
 	},
-	"read": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+	"read": func(ctx context.Context, q sent.Queue, client string) error {
 		_, err := q.Notification(ctx, client, "m1")
 		return err
 	},
-	"plan": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+	"plan": func(ctx context.Context, q sent.Queue, client string) error {
 		_, err := q.PlanSendAgain(ctx, client, sent.Selection{Scope: webhookcfg.All()})
 		return err
 	},
-	"again": func(ctx context.Context, q sent.NotificationQueue, client string) error {
+	"again": func(ctx context.Context, q sent.Queue, client string) error {
 		return q.SendAgain(ctx, client, sent.Selection{ID: "m1"})
 	},
 }
@@ -90,7 +90,7 @@ func (e retryError) Error() string { return "too fast" }
 func (e retryError) RetryAfter() time.Duration { return e.wait }
 
 // newView returns a view of a queue for its clients.
-func newView(t *testing.T, q sent.NotificationQueue, o *webhookcfg.Options) *sent.View {
+func newView(t *testing.T, q sent.Queue, o *webhookcfg.Options) *sent.View {
 	t.Helper()
 	verifier := hooktest.NewVerifier(t, "acme", "a-long-random-secret")
 	return &sent.View{Handler: hooktest.NewHandler(t, store.NewMemory(), verifier, o), Queue: q}
@@ -114,7 +114,7 @@ func TestNotificationGuards(t *testing.T) {
 		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 503, context.DeadlineExceeded},
 		{"panics", func(context.Context) error { panic(token) }, 500, nil},
 		{"asks to wait", func(context.Context) error { return retryError{1500 * time.Millisecond} }, 429, retryError{1500 * time.Millisecond}},
-		{"finds nothing", func(context.Context) error { return fmt.Errorf("%w: %s", sent.ErrNoNotification, token) }, 404, sent.ErrNoNotification},
+		{"finds nothing", func(context.Context) error { return fmt.Errorf("%w: %s", sent.ErrNotFound, token) }, 404, sent.ErrNotFound},
 		{"refuses the cursor", func(context.Context) error { return webhookcfg.ErrInvalidArgument }, 400, webhookcfg.ErrInvalidArgument},
 	}
 	for _, tt := range tests {
@@ -123,7 +123,7 @@ func TestNotificationGuards(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var records bytes.Buffer
 					var event webhookcfg.Event
-					q := &queue{fault: tt.fault, page: sent.NotificationPage{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
+					q := &queue{fault: tt.fault, page: sent.Page{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
 					o := &webhookcfg.Options{Logger: slog.New(slog.NewTextHandler(&records, nil)), OnEvent: eventInto(&event)}
 					start := time.Now()
 					err := call(t.Context(), newView(t, q, o), "acme")
@@ -155,7 +155,7 @@ func TestNotificationEvents(t *testing.T) {
 	want := map[string]string{"list": "DEBUG notifications", "read": "DEBUG notifications", "plan": "", "again": "INFO send_again"}
 	for name, call := range queueCalls {
 		var records bytes.Buffer
-		q := &queue{page: sent.NotificationPage{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
+		q := &queue{page: sent.Page{Notifications: []sent.Notification{{ID: "m1", State: "waiting"}}}}
 		o := new(webhookcfg.Options)
 		o.Logger = slog.New(slog.NewTextHandler(&records, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if !slices.Contains([]string{"level", "operation", "actor", "client"}, a.Key) {
@@ -182,7 +182,7 @@ func TestNotificationEvents(t *testing.T) {
 func TestNotificationArguments(t *testing.T) {
 	ctx, q := t.Context(), &queue{}
 	v := newView(t, q, nil)
-	list := func(client string, query sent.NotificationQuery) error {
+	list := func(client string, query sent.Query) error {
 		_, err := v.Notifications(ctx, client, query)
 		return err
 	}
@@ -199,12 +199,12 @@ func TestNotificationArguments(t *testing.T) {
 		err  error
 		want int
 	}{
-		"no client":            {list("", sent.NotificationQuery{Limit: 1}), 500},
-		"no limit":             {list("acme", sent.NotificationQuery{}), 500},
-		"large limit":          {list("acme", sent.NotificationQuery{Limit: 1001}), 500},
-		"entity":               {list("acme", sent.NotificationQuery{Entity: "e*", Limit: 1}), 400},
-		"state":                {list("acme", sent.NotificationQuery{State: "Waiting", Limit: 1}), 400},
-		"long cursor":          {list("acme", sent.NotificationQuery{After: strings.Repeat("a", 2049), Limit: 1}), 400},
+		"no client":            {list("", sent.Query{Limit: 1}), 500},
+		"no limit":             {list("acme", sent.Query{}), 500},
+		"large limit":          {list("acme", sent.Query{Limit: 1001}), 500},
+		"entity":               {list("acme", sent.Query{Entity: "e*", Limit: 1}), 400},
+		"state":                {list("acme", sent.Query{State: "Waiting", Limit: 1}), 400},
+		"long cursor":          {list("acme", sent.Query{After: strings.Repeat("a", 2049), Limit: 1}), 400},
 		"no ID":                {read(""), 404},
 		"long ID":              {read(strings.Repeat("a", 257)), 404},
 		"control character":    {read("m\x00"), 404},
@@ -250,7 +250,7 @@ func TestMalformedEntityIsNotShown(t *testing.T) {
 			return v.SendAgain(t.Context(), "acme", sent.Selection{ID: "m1", Scope: webhookcfg.Entity(typed)})
 		},
 		"list": func(v *sent.View) error {
-			_, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Entity: typed, Limit: 1})
+			_, err := v.Notifications(t.Context(), "acme", sent.Query{Entity: typed, Limit: 1})
 			return err
 		},
 	} {
@@ -270,7 +270,7 @@ func TestMalformedEntityIsNotShown(t *testing.T) {
 // TestNotificationWords: only listed words reach a client, no more notifications than it asked
 // for, and no body unless the host shows bodies.
 func TestNotificationWords(t *testing.T) {
-	states, reasons := sent.NotificationWords()
+	states, reasons := sent.Words()
 	_, delivery := webhookcfg.DeliveryWords()
 	if diff := cmp.Diff(append(delivery, "no_webhook", "off", "stopped"), reasons); diff != "" {
 		t.Errorf("reasons: -want +got:\n%s", diff)
@@ -281,7 +281,7 @@ func TestNotificationWords(t *testing.T) {
 		n.ID = "m1"
 		q.page.Notifications = []sent.Notification{n}
 		var list, read *webhookcfg.Error
-		_, listErr := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1})
+		_, listErr := v.Notifications(t.Context(), "acme", sent.Query{Limit: 1})
 		_, readErr := v.Notification(t.Context(), "acme", "m1")
 		isListError, isReadError := errors.As(listErr, &list), errors.As(readErr, &read)
 		switch {
@@ -306,20 +306,20 @@ func TestNotificationWords(t *testing.T) {
 		if got := ask(sent.Notification{State: "dropped", Reason: word}); got != wantReason {
 			t.Errorf("reason %q: got %d, want %d", word, got, wantReason)
 		}
-		if got := ask(sent.Notification{State: "waiting", History: []sent.NotificationAttempt{{}, {Reason: word}}}); got != wantReason {
+		if got := ask(sent.Notification{State: "waiting", History: []sent.Attempt{{}, {Reason: word}}}); got != wantReason {
 			t.Errorf("reason %q of an attempt: got %d, want %d", word, got, wantReason)
 		}
 	}
 
 	q.page.Notifications = make([]sent.Notification, 2)
-	if _, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1}); err == nil {
+	if _, err := v.Notifications(t.Context(), "acme", sent.Query{Limit: 1}); err == nil {
 		t.Error("two notifications, although the limit is one")
 	}
 	with := newView(t, q, nil)
 	with.Bodies = true
 	for want, v := range map[string]*sent.View{"": v, "text/plain body": with} {
 		q.page.Notifications = []sent.Notification{{ID: "m1", State: "delivered", ContentType: "text/plain", Body: []byte(" body")}}
-		if _, err := v.Notifications(t.Context(), "acme", sent.NotificationQuery{Limit: 1}); err != nil || string(q.page.Notifications[0].Body) != " body" {
+		if _, err := v.Notifications(t.Context(), "acme", sent.Query{Limit: 1}); err != nil || string(q.page.Notifications[0].Body) != " body" {
 			t.Errorf("the queue has %+v after a list of them, %v", q.page.Notifications, err)
 		}
 		n, err := v.Notification(t.Context(), "acme", "m1")

@@ -140,7 +140,7 @@ func (f *fixture) callAll(box *outbox.Outbox, client string) {
 	}
 	for _, entity := range []string{"", "e"} {
 		for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
-			q := sent.NotificationQuery{Entity: entity, State: state, Limit: 10}
+			q := sent.Query{Entity: entity, State: state, Limit: 10}
 			page, err := box.Notifications(ctx, client, q)
 			if q.After = page.Next; err == nil && q.After != "" {
 				_, err = box.Notifications(ctx, client, q)

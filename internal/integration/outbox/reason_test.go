@@ -66,7 +66,7 @@ func (f *fixture) awaitShown(client string, want ...string) {
 	f.t.Helper()
 	var got []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		page, err := f.box.Notifications(f.t.Context(), client, sent.NotificationQuery{Limit: 100})
+		page, err := f.box.Notifications(f.t.Context(), client, sent.Query{Limit: 100})
 		if err != nil {
 			f.t.Fatal(err)
 		}

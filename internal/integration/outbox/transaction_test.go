@@ -104,7 +104,7 @@ func TestOnceAndAgain(t *testing.T) {
 			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m2"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m3"}); !errors.Is(err, sent.ErrNoNotification) {
+			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m3"}); !errors.Is(err, sent.ErrNotFound) {
 				t.Errorf("sent an unknown one again: %v", err)
 			}
 			f.awaitArrivals("m2", 2)

@@ -104,7 +104,7 @@ func randomRows(n int) (rows []shownRow) {
 }
 
 // wanted returns the rows of a query in their order.
-func wanted(rows []shownRow, client string, q sent.NotificationQuery) (found []shownRow) {
+func wanted(rows []shownRow, client string, q sent.Query) (found []shownRow) {
 	for _, r := range rows {
 		if r.client == client && (q.Entity == "" || r.entity == q.Entity) && (q.State == "" || stateWords[r.state] == q.State) {
 			found = append(found, r)
@@ -148,7 +148,7 @@ func TestView(t *testing.T) {
 				for _, entity := range []string{"", "e", "ee", "g"} {
 					for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 						for _, limit := range []int{1, 7, 1000} {
-							q := sent.NotificationQuery{Entity: entity, State: state, Limit: limit}
+							q := sent.Query{Entity: entity, State: state, Limit: limit}
 							var got, want []string
 							for _, r := range wanted(rows, client, q) {
 								want = append(want, r.id())
@@ -173,12 +173,12 @@ func TestView(t *testing.T) {
 					}
 				}
 			}
-			page, err := f.box.Notifications(t.Context(), "ab", sent.NotificationQuery{Limit: 1})
+			page, err := f.box.Notifications(t.Context(), "ab", sent.Query{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, after := range []string{"x", "e30", "bnVsbA", "eyJyIjotMX0", "eyJyIjo5OX0", "eyJkIjoiYSJ9", page.Next} {
-				if page, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{After: after, Limit: 1000}); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+				if page, err := f.box.Notifications(t.Context(), "a", sent.Query{After: after, Limit: 1000}); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 					t.Errorf("after %q: %d, %v", after, len(page.Notifications), err)
 				}
 			}
@@ -186,7 +186,7 @@ func TestView(t *testing.T) {
 				for _, client := range []string{"a", "ab"} {
 					n, err := f.box.Notification(t.Context(), client, r.id())
 					switch {
-					case client != r.client && !errors.Is(err, sent.ErrNoNotification):
+					case client != r.client && !errors.Is(err, sent.ErrNotFound):
 						t.Errorf("%s of %s for %s: %+v, %v", r.id(), r.client, client, n, err)
 					case client == r.client:
 						if checkShown(t, rows, n); err != nil || string(n.Body) != fmt.Sprintf(`{"n":%d}`, r.seq) || n.History != nil {
@@ -222,7 +222,7 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 			}
 			for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 				for _, entity := range []string{"", "e"} {
-					q := sent.NotificationQuery{State: state, Entity: entity, Limit: 1}
+					q := sent.Query{State: state, Entity: entity, Limit: 1}
 					for range 10 {
 						one, err := f.box.Notifications(t.Context(), "a", q)
 						if err != nil {
@@ -259,7 +259,7 @@ func TestPagesWhileSent(t *testing.T) {
 				}
 				f.fillRows(rows)
 				shown := map[string]bool{}
-				q := sent.NotificationQuery{State: stateWords[state], Limit: 3}
+				q := sent.Query{State: stateWords[state], Limit: 3}
 				for range 50 {
 					page, err := f.box.Notifications(t.Context(), "a", q)
 					if err != nil {
@@ -349,7 +349,7 @@ func TestHistory(t *testing.T) {
 			if err != nil || n.State != "delivered" || n.Reason != "" || n.Attempts != 1 || len(n.History) < 15 || len(n.History) > 40 {
 				t.Fatalf("%+v, %v", n, err)
 			}
-			list, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{Limit: 1})
+			list, err := f.box.Notifications(t.Context(), "a", sent.Query{Limit: 1})
 			if err != nil || len(list.Notifications) != 1 || !slices.Equal(list.Notifications[0].History, n.History) {
 				t.Errorf("the list shows %+v, %v", list, err)
 			}
@@ -451,7 +451,7 @@ func TestSendAgainOfMany(t *testing.T) {
 
 			ofE := sent.Selection{Scope: webhookcfg.Entity("e")}
 			plan, err := f.box.PlanSendAgain(t.Context(), "a", ofE)
-			if err != nil || plan != (sent.SendAgainPlan{Count: want["e"]}) {
+			if err != nil || plan != (sent.Plan{Count: want["e"]}) {
 				t.Errorf("plan %+v, %v, want %d", plan, err, want["e"])
 			}
 			if err := f.box.SendAgain(t.Context(), "a", ofE); err != nil {
@@ -516,7 +516,7 @@ func TestPlanCounts(t *testing.T) {
 				rows = append(rows, r)
 			}
 			f.fillRows(rows)
-			for scope, want := range map[webhookcfg.Scope]sent.SendAgainPlan{
+			for scope, want := range map[webhookcfg.Scope]sent.Plan{
 				webhookcfg.All():       {Count: 1000, IsMore: true},
 				webhookcfg.Entity("e"): {Count: 998},
 				webhookcfg.Entity("f"): {Count: 3},
@@ -549,7 +549,7 @@ func TestSelectionWithoutScope(t *testing.T) {
 			t.Errorf("%s: plan: %v", name, err)
 		}
 	}
-	if plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()}); err != nil || plan != (sent.SendAgainPlan{Count: 1}) {
+	if plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()}); err != nil || plan != (sent.Plan{Count: 1}) {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 }
@@ -708,12 +708,12 @@ func TestEraseDuringSendAgain(t *testing.T) {
 			if _, err := f.peer(e, db, outbox.Options{}).Erase(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
-			page, err := f.box.Notifications(t.Context(), "a", sent.NotificationQuery{Limit: 1000})
+			page, err := f.box.Notifications(t.Context(), "a", sent.Query{Limit: 1000})
 			if err != nil || len(page.Notifications) > 0 {
 				t.Errorf("%d notifications are left: %v", len(page.Notifications), err)
 			}
 			plan, err := f.box.PlanSendAgain(t.Context(), "a", sent.Selection{Scope: webhookcfg.All()})
-			if err != nil || plan != (sent.SendAgainPlan{}) {
+			if err != nil || plan != (sent.Plan{}) {
 				t.Errorf("plan %+v, %v", plan, err)
 			}
 		})
@@ -810,7 +810,7 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 			f.run()
 			f.enqueue("a", "e", "m1")
 			f.awaitAttempt("a", "m1")
-			if err := f.box.SendAgain(t.Context(), "b", sent.Selection{ID: "m1"}); !errors.Is(err, sent.ErrNoNotification) {
+			if err := f.box.SendAgain(t.Context(), "b", sent.Selection{ID: "m1"}); !errors.Is(err, sent.ErrNotFound) {
 				t.Errorf("another client: %v", err)
 			}
 			if err := f.box.SendAgain(t.Context(), "a", sent.Selection{ID: "m1"}); err != nil {
@@ -895,7 +895,7 @@ func TestKeep(t *testing.T) {
 			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !slices.Equal(left, want); time.Sleep(50 * time.Millisecond) {
 				left = nil
 				for _, client := range []string{"a", "b"} {
-					page, err := f.box.Notifications(t.Context(), client, sent.NotificationQuery{Limit: 100})
+					page, err := f.box.Notifications(t.Context(), client, sent.Query{Limit: 100})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -1015,7 +1015,7 @@ func TestViewUsesIndexes(t *testing.T) {
 			r.take()
 			for _, entity := range []string{"", "e"} {
 				for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
-					q := sent.NotificationQuery{Entity: entity, State: state, Limit: 20}
+					q := sent.Query{Entity: entity, State: state, Limit: 20}
 					page, err := box.Notifications(ctx, "a", q)
 					if err != nil {
 						t.Fatal(err)

@@ -8,13 +8,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
-// queue is a NotificationQueue with a notification in each state.
+// queue is a sent.Queue with a notification in each state.
 type queue struct{}
 
 func (queue) all() (all []sent.Notification) {
 	made := time.Date(2026, 11, 22, 16, 1, 0, 0, time.UTC)
 	reasons := map[string]string{"waiting": "unreachable", "given_up": "status", "dropped": "no_webhook"}
-	states, _ := sent.NotificationWords()
+	states, _ := sent.Words()
 	for i := range 60 {
 		state := states[i%len(states)]
 		n := sent.Notification{ID: fmt.Sprintf("msg_%032d", i), Entity: "orders-1", State: state, Reason: reasons[state], Made: made, Attempts: 1}
@@ -22,7 +22,7 @@ func (queue) all() (all []sent.Notification) {
 			n.Due = made.Add(time.Hour)
 		}
 		if state != "dropped" {
-			n.History = []sent.NotificationAttempt{{Started: made, Reason: n.Reason}}
+			n.History = []sent.Attempt{{Started: made, Reason: n.Reason}}
 		}
 		n.ContentType, n.Body = "application/json", []byte(`{"type":"order.changed","text":"<b>a long line without a break, aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa</b>"}`)
 		all = append(all, n)
@@ -30,7 +30,7 @@ func (queue) all() (all []sent.Notification) {
 	return all
 }
 
-func (q queue) Notifications(_ context.Context, _ string, query sent.NotificationQuery) (page sent.NotificationPage, err error) {
+func (q queue) Notifications(_ context.Context, _ string, query sent.Query) (page sent.Page, err error) {
 	for _, n := range q.all() {
 		if (query.State == "" || n.State == query.State) && len(page.Notifications) < query.Limit {
 			page.Notifications = append(page.Notifications, n)
@@ -46,11 +46,11 @@ func (q queue) Notification(_ context.Context, _, id string) (sent.Notification,
 			return n, nil
 		}
 	}
-	return sent.Notification{}, sent.ErrNoNotification
+	return sent.Notification{}, sent.ErrNotFound
 }
 
 func (queue) SendAgain(context.Context, string, sent.Selection) error { return nil }
 
-func (queue) PlanSendAgain(_ context.Context, _ string, s sent.Selection) (sent.SendAgainPlan, error) {
-	return sent.SendAgainPlan{Count: 30, Last: sent.SendAgainProgress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Ended: time.Date(2026, 11, 22, 17, 0, 1, 0, time.UTC), Count: 12}}, nil
+func (queue) PlanSendAgain(_ context.Context, _ string, s sent.Selection) (sent.Plan, error) {
+	return sent.Plan{Count: 30, Last: sent.Progress{Selection: s, Started: time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC), Ended: time.Date(2026, 11, 22, 17, 0, 1, 0, time.UTC), Count: 12}}, nil
 }

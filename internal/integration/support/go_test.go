@@ -125,7 +125,7 @@ func (a *goAccount) sees(reason string) {
 		reason = "off"
 	}
 	isSeen := func() bool {
-		page, err := a.view.Notifications(a.t.Context(), client, sent.NotificationQuery{Entity: "m1", Limit: 10})
+		page, err := a.view.Notifications(a.t.Context(), client, sent.Query{Entity: "m1", Limit: 10})
 		a.must(err)
 		plan, err := a.view.PlanSendAgain(a.t.Context(), client, sent.Selection{Scope: webhookcfg.All()})
 		a.must(err)
@@ -133,7 +133,7 @@ func (a *goAccount) sees(reason string) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); !isSeen(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			page, _ := a.view.Notifications(a.t.Context(), client, sent.NotificationQuery{Limit: 10})
+			page, _ := a.view.Notifications(a.t.Context(), client, sent.Query{Limit: 10})
 			a.t.Fatalf("no reason %s: %+v", reason, page)
 		}
 	}

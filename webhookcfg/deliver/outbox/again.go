@@ -35,7 +35,7 @@ const (
 	planLimit = 1000 // notifications that a plan counts
 )
 
-// SendAgain implements [sent.NotificationQueue]. For a selection with a Scope, it writes
+// SendAgain implements [sent.Queue]. For a selection with a Scope, it writes
 // a small row, and a process that runs makes 500 notifications due at a time. A client can only
 // have one of these under way, and start the next one 10 seconds after that. It can also send the
 // same notification again every 10 seconds. An error before that has a RetryAfter. If the selection
@@ -91,7 +91,7 @@ func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
 		return tooSoonError(micros(left))
 	})
 	if err == nil && !isKnown {
-		err = sent.ErrNoNotification
+		err = sent.ErrNotFound
 	}
 	return err
 }
@@ -275,16 +275,16 @@ func (t *tables) forgetResends(ctx context.Context) error {
 	return err
 }
 
-// PlanSendAgain implements [sent.NotificationQueue]. It counts up to 1,000
+// PlanSendAgain implements [sent.Queue]. It counts up to 1,000
 // notifications.
-func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
+func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s sent.Selection) (plan sent.Plan, err error) {
 	if s.Scope == (webhookcfg.Scope{}) {
 		err = errSelection
 	} else if plan, err = o.tables.plan(ctx, client, s); err == nil {
 		plan.Last, err = o.tables.lastResend(ctx, client)
 	}
 	if err != nil {
-		return sent.SendAgainPlan{}, fmt.Errorf("outbox: plan of sending again: %w", err)
+		return sent.Plan{}, fmt.Errorf("outbox: plan of sending again: %w", err)
 	}
 	return plan, nil
 }
@@ -303,7 +303,7 @@ SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 1 OR due > {now
 FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
 )
 
-func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (plan sent.SendAgainPlan, err error) {
+func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (plan sent.Plan, err error) {
 	v := values{
 		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "soon": resendSoon.Microseconds(),
 	}
@@ -339,7 +339,7 @@ func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (pla
 	return plan, nil
 }
 
-func (t *tables) lastResend(ctx context.Context, client string) (last sent.SendAgainProgress, err error) {
+func (t *tables) lastResend(ctx context.Context, client string) (last sent.Progress, err error) {
 	err = query(ctx, t.db, t.fixed(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
 		var entity []byte
 		var since, started, ended int64

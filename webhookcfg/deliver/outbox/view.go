@@ -17,21 +17,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
-var _ sent.NotificationQueue = (*Outbox)(nil)
+var _ sent.Queue = (*Outbox)(nil)
 
-// Notifications implements [sent.NotificationQueue]. A page reads as many rows as it has,
+// Notifications implements [sent.Queue]. A page reads as many rows as it has,
 // in order of an index. Those of a State, without an Entity, are in another order: the ones that
 // ended last come first, and of those that are waiting, the ones with a further attempt come
 // first, the next one first.
-func (o *Outbox) Notifications(ctx context.Context, client string, q sent.NotificationQuery) (sent.NotificationPage, error) {
+func (o *Outbox) Notifications(ctx context.Context, client string, q sent.Query) (sent.Page, error) {
 	page, err := o.tables.view(ctx, client, q)
 	if err != nil {
-		return sent.NotificationPage{}, fmt.Errorf("outbox: notifications: %w", err)
+		return sent.Page{}, fmt.Errorf("outbox: notifications: %w", err)
 	}
 	return page, nil
 }
 
-func checkQuery(q sent.NotificationQuery) error {
+func checkQuery(q sent.Query) error {
 	switch {
 	case q.Limit < 1 || q.Limit > maxLimit:
 		return fmt.Errorf("%w: the limit is %d, want 1 to %d", webhookcfg.ErrInvalidArgument, q.Limit, maxLimit)
@@ -41,7 +41,7 @@ func checkQuery(q sent.NotificationQuery) error {
 	return nil
 }
 
-// Notification implements [sent.NotificationQueue].
+// Notification implements [sent.Queue].
 func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.Notification, err error) {
 	v := values{"client": []byte(client), "id": id}
 	err = query(ctx, o.tables.db, o.tables.fixed(viewOne), v, func(rows *sql.Rows) error {
@@ -55,7 +55,7 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.No
 		return nil
 	})
 	if err == nil && n.ID == "" {
-		err = sent.ErrNoNotification
+		err = sent.ErrNotFound
 	}
 	if err != nil {
 		return sent.Notification{}, fmt.Errorf("outbox: notification: %w", err)
@@ -141,7 +141,7 @@ var (
 )
 
 // viewRanges returns the ranges that have the notifications of a query, in order.
-func viewRanges(q sent.NotificationQuery) []viewRange {
+func viewRanges(q sent.Query) []viewRange {
 	state := slices.Index(viewStates[:], q.State)
 	switch {
 	case q.State == "" && q.Entity == "":
@@ -212,9 +212,9 @@ func (r viewRange) after(last viewed, due int64) position {
 	return last.position
 }
 
-func (t *tables) view(ctx context.Context, client string, q sent.NotificationQuery) (page sent.NotificationPage, err error) {
+func (t *tables) view(ctx context.Context, client string, q sent.Query) (page sent.Page, err error) {
 	if err := checkQuery(q); err != nil {
-		return sent.NotificationPage{}, err
+		return sent.Page{}, err
 	}
 	ranges := viewRanges(q)
 	from, start := place{}, ranges[0].start
@@ -223,7 +223,7 @@ func (t *tables) view(ctx context.Context, client string, q sent.NotificationQue
 			start, err = t.find(ctx, client, ranges[from.Range], from)
 		}
 		if err != nil {
-			return sent.NotificationPage{}, err
+			return sent.Page{}, err
 		}
 	}
 	for i := from.Range; i < len(ranges); i++ {
@@ -240,7 +240,7 @@ func (t *tables) view(ctx context.Context, client string, q sent.NotificationQue
 			return err
 		})
 		if err != nil {
-			return sent.NotificationPage{}, err
+			return sent.Page{}, err
 		}
 		if len(page.Notifications) == q.Limit {
 			next := place{Range: i, ID: string(last.id)}
@@ -260,7 +260,7 @@ func attemptText(started time.Time, reason deliver.Reason) string {
 }
 
 // parseHistory returns the attempts in a history. The start of a long one is cut off.
-func parseHistory(text string) (all []sent.NotificationAttempt) {
+func parseHistory(text string) (all []sent.Attempt) {
 	_, text, _ = strings.Cut(text, " ")
 	for part := range strings.FieldsSeq(text) {
 		started, reason, _ := strings.Cut(part, ":")
@@ -272,7 +272,7 @@ func parseHistory(text string) (all []sent.NotificationAttempt) {
 		if reason != "" && public == "" {
 			public = string(deliver.ReasonStatus) // the receiver was called, and hasn't accepted it
 		}
-		all = append(all, sent.NotificationAttempt{Started: time.Unix(seconds, 0), Reason: public})
+		all = append(all, sent.Attempt{Started: time.Unix(seconds, 0), Reason: public})
 	}
 	return all
 }

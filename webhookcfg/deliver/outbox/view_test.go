@@ -14,12 +14,12 @@ import (
 // TestStatementsAreFixed: however many clients and entities ask, the lists have a few texts.
 func TestStatementsAreFixed(t *testing.T) {
 	t.Parallel()
-	states, _ := sent.NotificationWords()
+	states, _ := sent.Words()
 	tables := &tables{engine: engines[0], prefix: "wh_"}
 	for n := range 100 {
 		for _, entity := range []string{"", fmt.Sprint("e", n)} {
 			for _, state := range append(states, "") {
-				for _, r := range viewRanges(sent.NotificationQuery{Entity: entity, State: state, After: fmt.Sprint(n), Limit: n}) {
+				for _, r := range viewRanges(sent.Query{Entity: entity, State: state, After: fmt.Sprint(n), Limit: n}) {
 					if s := tables.fixed(viewColumns + r.from); s.Text != tables.fixed(viewColumns+r.from).Text {
 						t.Fatal("compiled twice, differently")
 					}
@@ -42,7 +42,7 @@ func TestNotificationsBadQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	past := place{Range: 1, ID: "m"}.String()
-	for _, q := range []sent.NotificationQuery{
+	for _, q := range []sent.Query{
 		{},
 		{Limit: -1},
 		{Limit: 1001},
