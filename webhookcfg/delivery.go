@@ -69,7 +69,7 @@ func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (
 func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hook Webhook) (status DeliveryStatus, err error) {
 	o := h.newOperation(opRead)
 	o.failuresOnly = true
-	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
+	err = o.callFor(ctx, client, func(ctx context.Context) (e *apiError) {
 		if o.event.Scope = Entity(entity); entity == "" {
 			o.event.Scope = All()
 		}

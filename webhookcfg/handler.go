@@ -147,7 +147,7 @@ func (h *Handler) Before(next http.Handler) http.Handler {
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
 	o := h.newOperation(opSet)
 	o.url = egress.NewURL(url)
-	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
+	return o.callFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
 // Check does all that [Handler.Set] does before it changes anything: it checks the URL, and
@@ -156,14 +156,14 @@ func (h *Handler) Set(ctx context.Context, client string, scope Scope, url strin
 func (h *Handler) Check(ctx context.Context, client string, scope Scope, url string) error {
 	o := h.newOperation(opCheck)
 	o.url = egress.NewURL(url)
-	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
+	return o.callFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
 // Unset leaves the scope of a client without a webhook, like a DELETE from the client. See
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
 	o := h.newOperation(opUnset)
-	return o.runFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
+	return o.callFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
 // Read returns the webhook in effect for an entity, like a GET from the client, with the same
@@ -171,7 +171,7 @@ func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
 // [Handler.Set].
 func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook, err error) {
 	o := h.newOperation(opRead)
-	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
+	err = o.callFor(ctx, client, func(ctx context.Context) (e *apiError) {
 		scope, e := h.entities.scope(entity)
 		if e != nil {
 			return e
@@ -193,7 +193,7 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 // [ContextWithSource].
 func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
 	o := h.newOperation(opSignIn)
-	err = o.run(ctx, func(ctx context.Context) (e *apiError) {
+	err = o.call(ctx, func(ctx context.Context) (e *apiError) {
 		if !validCredentials(id, secret) {
 			return invalidClient(fmt.Errorf("%w: malformed", ErrInvalidCredentials))
 		}

@@ -104,7 +104,7 @@ func (q *request) list(ctx context.Context) *apiError {
 // error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
 func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
 	o := h.newOperation(opList)
-	err = o.runFor(ctx, client, func(ctx context.Context) (e *apiError) {
+	err = o.callFor(ctx, client, func(ctx context.Context) (e *apiError) {
 		switch {
 		case limit < 1 || limit > maxLimit:
 			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))

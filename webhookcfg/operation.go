@@ -35,6 +35,19 @@ type operation struct {
 	failuresOnly bool
 }
 
+// run performs an operation: it has [Options.Timeout], no panic gets out of it, and when
+// respond has told the caller how it went, the log and OnEvent get it too. All entrances, over HTTP
+// and from Go, lead here.
+func (o *operation) run(ctx context.Context, perform func(context.Context) *apiError, respond func(*apiError)) {
+	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
+	defer cancel()
+	e := o.attempt(ctx, perform)
+	respond(e)
+	if e != nil || !o.failuresOnly {
+		o.report(ctx)
+	}
+}
+
 // attempt performs the operation and records its outcome. If the store, the verifier, the
 // prober or a function of the options panics, attempt returns that as an error.
 func (o *operation) attempt(ctx context.Context, perform func(context.Context) *apiError) (e *apiError) {
@@ -172,9 +185,9 @@ func (h *Handler) newOperation(name string) *operation {
 	return &operation{h: h, start: time.Now(), event: Event{Operation: name}}
 }
 
-// runFor performs an operation that the host's own code asked for, for a client.
-func (o *operation) runFor(ctx context.Context, client string, perform func(context.Context) *apiError) error {
-	return o.run(ctx, func(ctx context.Context) *apiError {
+// callFor performs an operation that the host's own code asked for, for a client.
+func (o *operation) callFor(ctx context.Context, client string, perform func(context.Context) *apiError) error {
+	return o.call(ctx, func(ctx context.Context) *apiError {
 		if !validClientID(client) {
 			return serverError(fmt.Errorf("%w: the client is not a valid Client.ID", ErrInvalidArgument))
 		}
@@ -183,18 +196,14 @@ func (o *operation) runFor(ctx context.Context, client string, perform func(cont
 	})
 }
 
-// run is like runFor, for an operation that finds out itself who the client is.
-func (o *operation) run(ctx context.Context, perform func(context.Context) *apiError) error {
-	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
-	defer cancel()
-	e := o.attempt(ctx, perform)
-	if e != nil || !o.failuresOnly {
-		o.report(ctx)
-	}
-	if e == nil {
-		return nil
-	}
-	return o.h.newError(e, o.event.Err)
+// call is like callFor, for an operation that finds out itself who the client is.
+func (o *operation) call(ctx context.Context, perform func(context.Context) *apiError) (err error) {
+	o.run(ctx, perform, func(e *apiError) {
+		if e != nil {
+			err = o.h.newError(e, o.event.Err)
+		}
+	})
+	return err
 }
 
 // changeChecked is change for a scope that the host's own code chose.

@@ -26,14 +26,7 @@ func (q *request) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.logUnserved(r.Context())
 		return
 	}
-	ctx, cancel := context.WithDeadline(q.r.Context(), q.start.Add(q.h.options.Timeout))
-	defer cancel()
-	e := q.attempt(ctx, q.perform)
-	if e.isAbort() {
-		panic(http.ErrAbortHandler) // not the wrapped value, since net/http only recognizes this one
-	}
-	q.respond(e)
-	q.report(ctx)
+	q.run(r.Context(), q.perform, q.respond)
 }
 
 // logUnserved tells the host about requests that its options, or its store, could have served.

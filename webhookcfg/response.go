@@ -113,9 +113,12 @@ func marshal(v any) ([]byte, *apiError) {
 
 // respond writes the response: an error, or the result.
 func (q *request) respond(e *apiError) {
-	if e == nil {
+	switch {
+	case e == nil:
 		write(q.w, http.StatusOK, q.result, q.scopeField())
-	} else {
+	case e.isAbort():
+		panic(http.ErrAbortHandler) // not the wrapped value, since net/http only recognizes this one
+	default:
 		q.h.newError(e, nil).ServeHTTP(q.w, q.r)
 	}
 }

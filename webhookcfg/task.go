@@ -34,7 +34,7 @@ type Task struct {
 func (h *Handler) Do(ctx context.Context, client string, t Task, do func(ctx context.Context) error) error {
 	o := h.newOperation(t.Operation)
 	o.isChange, o.failuresOnly = !t.IsRead, t.IsPart
-	return o.runFor(ctx, client, func(ctx context.Context) *apiError {
+	return o.callFor(ctx, client, func(ctx context.Context) *apiError {
 		if t.Scope.Entity() != "" {
 			if _, e := h.entities.scope(t.Scope.Entity()); e != nil {
 				return e // without the text in the event, since it can be anything
