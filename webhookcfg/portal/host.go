@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -50,12 +49,8 @@ func (h *host) panicked(where string, value any) error {
 	if errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler) // not a wrapper, since net/http only recognizes this one
 	}
-	text := fmt.Sprintf("panic: value of type %T", value)
-	if e, ok := value.(runtime.Error); ok {
-		text = "panic: " + e.Error()
-	}
 	// Also if the person has gone away, since a panic is always a defect.
-	h.logAt(slog.LevelError, "portal: "+where+" panicked", "client", redact.Printable(h.Client), "error", text, "stack", string(debug.Stack()))
+	h.logAt(slog.LevelError, "portal: "+where+" panicked", "client", redact.Printable(h.Client), "error", "panic: "+redact.Panic(value), "stack", string(debug.Stack()))
 	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
 }
 
