@@ -29,8 +29,8 @@ type operation struct {
 	// read. secrets are the client's secrets. We redact both in the texts of other packages.
 	url     egress.URL
 	secrets [2]string
-	// isChange means that it's a task of the host that changes something. A set and an unset always do.
-	isChange bool
+	// isTask means that it's a task of the host's, and isChange that the task changes something.
+	isTask, isChange bool
 	// failuresOnly means that a success is not reported.
 	failuresOnly bool
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // panicError is the cause of a 500 after a panic.
@@ -15,6 +17,9 @@ type panicError struct {
 }
 
 func (p *panicError) Error() string { return "panic: " + p.text }
+
+// Is lets a caller from Go see that a function of its own wants to abort.
+func (p *panicError) Is(target error) bool { return p.abort && target == http.ErrAbortHandler }
 
 // isAbort reports whether the operation panicked with [http.ErrAbortHandler]. It also finds a
 // panic that a wrapper, such as a cache of sign-ins, moved here from another goroutine.
@@ -43,5 +48,9 @@ func (o *operation) panicError(value any) *apiError {
 
 func (o *operation) panicked(value any) *panicError {
 	err, _ := value.(error)
-	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
+	text := redact.Panic(value)
+	if !o.isTask { // which can panic with all that it shows to somebody
+		text = o.redacted(fmt.Sprint(value))
+	}
+	return &panicError{text: text, stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
 }

@@ -33,7 +33,7 @@ type Task struct {
 // [ErrInvalidArgument], and a part of the service has failed (503) with any other error.
 func (h *Handler) Do(ctx context.Context, client string, t Task, do func(ctx context.Context) error) error {
 	o := h.newOperation(t.Operation)
-	o.isChange, o.failuresOnly = !t.IsRead, t.IsPart
+	o.isTask, o.isChange, o.failuresOnly = true, !t.IsRead, t.IsPart
 	return o.callFor(ctx, client, func(ctx context.Context) *apiError {
 		if t.Scope.Entity() != "" {
 			if _, e := h.entities.scope(t.Scope.Entity()); e != nil {

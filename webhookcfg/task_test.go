@@ -44,7 +44,7 @@ func TestTaskResponses(t *testing.T) {
 		"fails":          {func(context.Context) error { return fmt.Errorf("%w: POST %s", errBroken, token) }, "503 temporarily_unavailable: The service cannot complete the request now 1s", errBroken},
 		"hangs":          {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "503 temporarily_unavailable: The service cannot complete the request now 1s", context.DeadlineExceeded},
 		"panics":         {func(context.Context) error { panic(token) }, "500 server_error: The server encountered an unexpected condition 0s", nil},
-		"aborts":         {func(context.Context) error { panic(http.ErrAbortHandler) }, "500 server_error: The server encountered an unexpected condition 0s", nil},
+		"aborts":         {func(context.Context) error { panic(fmt.Errorf("on purpose: %w", http.ErrAbortHandler)) }, "500 server_error: The server encountered an unexpected condition 0s", http.ErrAbortHandler},
 		"is wrong":       {func(context.Context) error { return webhookcfg.ErrInvalidArgument }, "500 server_error: The server encountered an unexpected condition 0s", webhookcfg.ErrInvalidArgument},
 		"asks to wait":   {func(context.Context) error { return retryError{1500 * time.Millisecond} }, "429 too_many_requests: Too many requests; try again later 1.5s", retryError{1500 * time.Millisecond}},
 		"finds nothing":  {respond(404, "not_found", "There is no such thing"), "404 not_found: There is no such thing 3s", nil},
@@ -161,6 +161,23 @@ func TestTaskEvents(t *testing.T) {
 			if got := strings.Count(records.String(), "\n"); want == "" && (got > 0 || events > 0) || want != "" && (got != 1 || events != 1 || !strings.Contains(records.String(), "level="+want)) {
 				t.Errorf("%+v: want a record of level %q, got %d events and %s", task, want, events, records.String())
 			}
+		}
+	}
+}
+
+// TestTaskPanics: a task can panic with all that it shows to a person, so only what the runtime says
+// is logged, and where it was.
+func TestTaskPanics(t *testing.T) {
+	for want, do := range map[string]func(context.Context) error{
+		"panic: value of type string": func(context.Context) error { panic("a key that nobody knows") },
+		"panic: runtime error":        func(context.Context) error { var none []error; return none[len(none)] },
+	} {
+		var records bytes.Buffer
+		o := options()
+		o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+		err := newHandler(t, newRecorder(), o).Do(t.Context(), "acme", webhookcfg.Task{Operation: "look"}, do)
+		if text := records.String(); !strings.Contains(text, want) || !strings.Contains(text, "task_test.go") || strings.Contains(text+err.Error(), "nobody knows") {
+			t.Errorf("want %s, logged %s", want, text)
 		}
 	}
 }
