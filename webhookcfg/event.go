@@ -15,8 +15,8 @@ import (
 type Event struct {
 	// Operation is "set", "unset", "read" or "list". For calls from Go, it can also be
 	// "sign_in" ([Handler.SignIn]), "check" ([Handler.Check]), or the one of a [Task], such as
-	// "notifications" and "send_again" of package
-	// [example.com/go-webhookcfg/webhookcfg/sent].
+	// those of packages [example.com/go-webhookcfg/webhookcfg/sent] and
+	// [example.com/go-webhookcfg/webhookcfg/portal].
 	Operation string
 	// Client is the client that signed in. It's "" if nobody did.
 	Client string

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -21,10 +22,10 @@ type host struct {
 	Client string // for whom somebody is signed in; "" if nobody is
 }
 
-// call calls a function of the host, which can quote the URL. If the function fails or
-// panics, the log gets the reason without secrets, and the person a sentence. The log also names a
-// function that takes the rest of the time, since those without an error can't say so.
-func (h *host) call(function string, url egress.URL, call func() error) (err error) {
+// call calls a function of the host that isn't for a client, for which there is do. If the function
+// fails or panics, the log gets the reason without secrets, and the person a sentence. The log also
+// names a function that takes the rest of the time, since those without an error can't say so.
+func (h *host) call(function string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = h.panicked(function, value)
@@ -36,10 +37,26 @@ func (h *host) call(function string, url egress.URL, call func() error) (err err
 		h.logAt(slog.LevelError, "portal: "+function+" took the rest of the time for the page", "client", redact.Printable(h.Client))
 	}
 	if err != nil {
-		h.log("portal: "+function+" failed", func() []any { return []any{"error", h.redacted(err.Error(), url)} })
+		h.log("portal: "+function+" failed", func() []any { return []any{"error", h.redacted(err.Error(), egress.URL{})} })
 		return unavailable
 	}
 	return nil
+}
+
+// do calls a function of the host that does something for the client, through the handler's door. Its
+// errors can quote the request, which the handler doesn't know.
+func (v *visit) do(operation string, scope webhookcfg.Scope, url egress.URL, call func(ctx context.Context) error) error {
+	task := webhookcfg.Task{Operation: operation, Scope: scope, IsRead: true, IsPart: true}
+	err := v.handler.Do(v.ctx, v.Client, task, func(ctx context.Context) error {
+		if err := call(ctx); err != nil {
+			return redact.Error(v.redacted(err.Error(), url), err)
+		}
+		return nil
+	})
+	if errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	return err
 }
 
 // panicked logs a panic, and returns the error for the person. It withholds the panic's text,

@@ -43,6 +43,14 @@ type hostFunction struct {
 	text  string // on the page
 }
 
+// logged returns what the log calls the function.
+func (h hostFunction) logged() string {
+	if operation, ok := map[string]string{"Options.Test": "operation=test", "Options.Try": "operation=try", "Options.SigningKey": "operation=signing_key"}[h.name]; ok {
+		return operation
+	}
+	return h.name
+}
+
 // request returns a request whose response needs the function.
 func (h hostFunction) request(p *person) *http.Request {
 	if !routes[h.path].HasForm {
@@ -163,7 +171,7 @@ func TestHostFails(t *testing.T) {
 					got.expect(t, status, refusedURL)
 				}
 				got.expect(t, status, "</html>", function.text)
-				if n := strings.Count(records.String(), "level=ERROR"); n != 1 || !strings.Contains(records.String(), function.name) {
+				if n := strings.Count(records.String(), "level=ERROR"); n != 1 || !strings.Contains(records.String(), function.logged()) {
 					t.Errorf("%d records of the failure: %s", n, records)
 				}
 				for _, secret := range []string{"t0ken", "s3cret", sessionToken} {
@@ -406,7 +414,7 @@ func TestHostHangs(t *testing.T) {
 				if !called || w.Body.Len() == 0 {
 					t.Errorf("called: %v, a page of %d bytes", called, w.Body.Len())
 				}
-				if function.error != 0 && hangs > 0 && (strings.Count(records.String(), "level=ERROR") > 2 || !strings.Contains(records.String(), function.name)) {
+				if function.error != 0 && hangs > 0 && (strings.Count(records.String(), "level=ERROR") > 2 || !strings.Contains(records.String(), function.logged())) {
 					t.Errorf("%d hangs, logged %s", hangs, records)
 				}
 			})
@@ -582,6 +590,40 @@ func TestHostReturnsNonsense(t *testing.T) {
 		}
 	}
 	p.post("test-all").expect(t, http.StatusConflict, "No webhook is set, so no test was sent")
+}
+
+// TestHostEvents: a test, a try or a key that the host fails to give has an event, with the person
+// and the entity. One that it gives has none, and neither has one that failed for the receiver.
+func TestHostEvents(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		err    error
+		want   []string
+	}{
+		{"", nil, nil},
+		{"unreachable", nil, nil},
+		{"", errBroken, []string{"test acme ann entity e1 503", "try acme ann all 503", "signing_key acme ann entity e1 503"}},
+	} {
+		f := newFixture(t).hosted()
+		var got []string
+		f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) {
+			if e.Operation != "read" && e.Operation != "list" && e.Operation != "check" {
+				got = append(got, fmt.Sprintf("%s %s %s %s %d", e.Operation, e.Client, e.Actor, e.Scope, e.Status))
+			}
+		}
+		f.portal.Test = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return tt.reason, tt.err }
+		f.portal.Try = func(context.Context, string, string, egress.URL) (string, error) { return tt.reason, tt.err }
+		f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "whsec_", tt.err }
+		hooktest.Apply(t, f.store, hooktest.Set(acme, "e1", 1))
+		p := f.serve(t)
+		p.setCookie("session", "ann")
+		p.post("test", "client", acme, "id", "e1")
+		p.post("try-all", "client", acme, "url", hookURL)
+		p.get("key?id=e1")
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%q, %v: got %q, want %q", tt.reason, tt.err, got, tt.want)
+		}
+	}
 }
 
 // TestLoggerPanics: a page doesn't depend on the logger.

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"errors"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -32,8 +33,12 @@ func readKey(v *visit, id string) (hook webhookcfg.Webhook, key string, err erro
 	if err != nil {
 		return hook, "", err
 	}
-	err = v.call("Options.SigningKey", hook.URL, func() (err error) {
-		key, err = v.Options.SigningKey(v.ctx, v.Client, id, hook)
+	scope := webhookcfg.All()
+	if id != "" {
+		scope = webhookcfg.Entity(id)
+	}
+	err = v.do("signing_key", scope, hook.URL, func(ctx context.Context) (err error) {
+		key, err = v.Options.SigningKey(ctx, v.Client, id, hook)
 		if err == nil && key == "" && !hook.URL.IsZero() {
 			err = errors.New("there is no key")
 		}

@@ -39,7 +39,8 @@
 // an identifier. A field that's then empty never means all entities.
 //
 // If one of your functions fails or panics, the person reads a sentence, and
-// [webhookcfg.Options.Logger] gets the reason, without the webhook's path and query.
+// [webhookcfg.Options.Logger] gets the reason, without the webhook's path and query. If it's Test,
+// Try or SigningKey, you get an event too, with the operation "test", "try" or "signing_key".
 //
 // If your verifier limits sign-ins, put the middleware that finds the client's address around
 // the portal too ([example.com/go-webhookcfg/auth.WithSource]). Otherwise the limits use the

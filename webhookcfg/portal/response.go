@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // fail puts the reason on the page. Each error code of the handler has its own text. For a
@@ -91,7 +90,7 @@ func (v *visit) write(shown any) {
 // fields of the header that the layout has set for its own.
 func (v *visit) layout(page Page) {
 	header := v.w.Header().Clone()
-	err := v.call("Options.Layout", egress.URL{}, func() error {
+	err := v.call("Options.Layout", func() error {
 		v.Options.Layout(v.w, v.r, page)
 		if !v.w.isSent {
 			return errors.New("it has written nothing") // which would be a 200

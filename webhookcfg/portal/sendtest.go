@@ -37,7 +37,7 @@ func testFor(v *visit, scope webhookcfg.Scope) error {
 	if hook.URL.IsZero() {
 		return problem{status: http.StatusConflict, key: "error.no_webhook"}
 	}
-	return hostTest(v, "Options.Test", hook.URL, func(ctx context.Context) (string, error) {
+	return hostTest(v, "test", scope, hook.URL, func(ctx context.Context) (string, error) {
 		return v.Options.Test(ctx, v.Client, scope.Entity(), hook)
 	})
 }
@@ -67,7 +67,7 @@ func tryFor(v *visit, scope webhookcfg.Scope) error {
 		return err
 	}
 	target := egress.NewURL(v.typed("url"))
-	return hostTest(v, "Options.Try", target, func(ctx context.Context) (string, error) {
+	return hostTest(v, "try", scope, target, func(ctx context.Context) (string, error) {
 		return v.Options.Try(ctx, v.Client, scope.Entity(), target)
 	})
 }
@@ -76,16 +76,15 @@ func tryFor(v *visit, scope webhookcfg.Scope) error {
 // function gets three quarters of the time that's left, so that there's some for the page that says
 // so, even if the receiver never responds. A receiver that needs longer hasn't failed the test, as
 // far as anybody knows.
-func hostTest(v *visit, function string, url egress.URL, call func(ctx context.Context) (reason string, err error)) error {
-	ctx := v.ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
-		defer cancel()
-	}
+func hostTest(v *visit, operation string, scope webhookcfg.Scope, url egress.URL, call func(ctx context.Context) (reason string, err error)) error {
 	reason, isLate := "", false
 	var waiter interface{ RetryAfter() time.Duration }
-	err := v.call(function, url, func() (err error) {
+	err := v.do(operation, scope, url, func(ctx context.Context) (err error) {
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
+			defer cancel()
+		}
 		reason, err = call(ctx)
 		if errors.As(err, &waiter) {
 			return nil

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // SignIn lets people sign in with a client's id and secret. The zero SignIn is fine for one
@@ -121,7 +120,7 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 func (v *visit) enter() error {
 	if v.Options.Client != nil {
 		var client, actor string
-		err := v.call("Options.Client", egress.URL{}, func() (err error) {
+		err := v.call("Options.Client", func() (err error) {
 			client, actor, err = v.Options.Client(v.r.WithContext(v.ctx))
 			return err
 		})

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"time"
-
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Texts returns the English texts by their keys, for [Options.Text]. When you translate a
@@ -66,7 +64,7 @@ func (w *words) T(key string, args ...any) string { return format(w.translated(k
 func (w *words) translated(key, english string) string {
 	text := ""
 	if w.text != nil && !w.isEnglish && w.r.Context().Err() == nil {
-		w.isEnglish = w.call("Options.Text", egress.URL{}, func() error {
+		w.isEnglish = w.call("Options.Text", func() error {
 			text = w.text(w.r, key)
 			return nil
 		}) != nil
