@@ -8,8 +8,7 @@ import (
 )
 
 // Client is the client that signed in. It owns webhooks. Several credentials, each with its
-// own id, can share one owner: in an [Event], Client is the owner's ID, Credential is the id
-// that signed in, and PresentedID is an id that was refused.
+// own id, can share one owner: see [Event.Client] and [Event.Credential].
 type Client struct {
 	// ID names the owner of the webhooks in every call of the [Store]. It doesn't have to be
 	// the id that signed in.

@@ -59,10 +59,10 @@ func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (
 	return d, nil
 }
 
-// DeliveryStatus returns how the deliveries to a webhook of a client go, like a GET from the
-// client, with the same checks of what [Options.DeliveryStatus] returns. The hook must be in
-// effect for the entity, as from [Handler.Read]. For a base, pass an empty entity. The State
-// is "" if nothing is known, or without that option.
+// DeliveryStatus returns how the deliveries to a webhook of a client go, as
+// [Options.DeliveryStatus] says. The hook must be in effect for the entity, as from
+// [Handler.Read]. For a base, pass an empty entity. The State is "" if nothing is known, or
+// without that option.
 //
 // It's a part of a read, so you only get an event and a log record if it fails, with the
 // operation "read". For the error, see [Handler.Set].

@@ -132,14 +132,36 @@ func policyError(err error) *apiError {
 	return &apiError{code: codeInvalidWebhookURL, description: strings.ToUpper(text[:1]) + text[1:]}
 }
 
-// Error is the error that methods like [Handler.Set] return to your own code. It holds the
-// response that a request would have got. As an [http.Handler], it writes that response.
+// Error is a refusal or a failure: the response that a client gets, and what methods like
+// [Handler.Set] return to your own code. As an [http.Handler], it writes the response, with
+// the body {"error":"code","error_description":"text"}. A success has the body
+// {"message":"successful"}.
+//
+//	status  code                     reason
+//	400     invalid_request          body, key, identifier, query or path breaks a rule
+//	400     invalid_webhook_url      the policy refuses the URL
+//	400     webhook_unreachable      the probe failed, for any reason
+//	401     invalid_client           no credentials, or not valid ones
+//	403     all_refused              AllScope refuses requests that reach all entities
+//	403     one of yours             CheckChange or the store refuses the change: see Refusal
+//	404     not_found                not a path of the handler
+//	404     unknown_entity           EntityExists reports false
+//	405     method_not_allowed       the path does not support the method; see Allow
+//	413     request_too_large        the body exceeds BodyLimit
+//	415     unsupported_media_type   the body is not application/json in UTF-8
+//	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
+//	500     server_error             a defect; the cause is logged
+//	503     temporarily_unavailable  a part of the service failed, or time ran out
+//
+// After a 503, the client can't tell whether the change was made, or will be in a moment, but
+// it's never made in part. The client should repeat it, and read first if somebody else may
+// have changed the webhook since, because a repeat would undo that.
 type Error struct {
-	// Status is the HTTP status.
+	// Status is the HTTP status, and Code the error code.
 	Status int
-	// Code is the error code, as in the table of the package documentation.
-	Code string
-	// Description is the text for the client. It never repeats the caller's input.
+	Code   string
+	// Description is the text for the client, and names the rule. It never repeats the
+	// caller's input.
 	Description string
 	// RetryAfter is how long you should wait before you try again. It's zero if that's
 	// unknown.

@@ -25,14 +25,12 @@ type Event struct {
 	Credential string
 	// Actor is the person or program that acted for the client, as you set it with
 	// [ContextWithActor]. It's cut to 128 bytes, without characters that a log can't show.
-	// It's "" if the client acted itself, and in a sign_in that was refused, where nobody has
-	// proved who they are.
+	// It's "" in a sign_in that was refused, where nobody has proved who they are.
 	Actor string
-	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), cut to
-	// 128 bytes, without characters that a log can't show. Nobody has verified it, and it can
-	// be a secret that somebody put into the wrong field. Set [Options.OmitPresentedID] to
-	// leave it out. It's "" if the credentials were malformed, or if it contains the secret
-	// that came with it.
+	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), cut like
+	// Actor. Nobody has verified it, and it can be a secret that somebody put into the wrong
+	// field: [Options.OmitPresentedID] leaves it out. It's "" if the credentials were
+	// malformed, or if it contains the secret that came with it.
 	PresentedID string
 	// Source is the address that you set with [ContextWithSource], or otherwise the
 	// connection's. It's invalid if there is neither.
@@ -50,22 +48,14 @@ type Event struct {
 	Status int
 	// Code is the error code of the response, or "" for a success.
 	Code string
-	// Description is the error description of the response, which names the rule that the
-	// request broke, or "" for a success. It's a fixed text, and never repeats the client's
-	// input.
+	// Description is that of the [Error], or "" for a success.
 	Description string
 	// Duration is how long the handler took, from the arrival of the request to its response.
 	Duration time.Duration
 	// Err is the cause of a failure, if the code doesn't say it all. With [ProbeWarn], it's
-	// also the failed probe of a set that succeeded.
-	//
-	// For a probe, the text ends with an [egress.Reason], such as "is unreachable:
-	// certificate_expired". To find out more, get the [egress.UnreachableError] with
-	// [errors.As] in OnEvent, and unwrap it. Its cause may contain more than a log should have,
-	// such as addresses, or texts that the receiver sent.
-	//
-	// We look for the URL and the client's secrets in the text of an error or a panic of yours.
-	// If it has more than 8 KiB, the text here is only a sentence that withholds it.
+	// also the failed probe of a set that succeeded. The cause of a failed probe is an
+	// [egress.UnreachableError], which [errors.As] finds. A text of more than 8 KiB is
+	// withheld, since that's too much to look for URLs and secrets in.
 	Err error
 }
 

@@ -136,7 +136,7 @@ func ExampleHandler_SignIn() {
 	// 401 {"error":"invalid_client","error_description":"Invalid client credentials"}
 }
 
-// The table of the package documentation, printed from a store: the states of an entity, the
+// The table of states and operations, printed from a store: the states of an entity, the
 // operations, and the webhook in effect after each of them.
 func Example_states() {
 	const client = "acme"

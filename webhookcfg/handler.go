@@ -66,6 +66,16 @@ func (h *Handler) Options() Options {
 }
 
 // ServeHTTP implements [http.Handler].
+//
+// A body that never comes ends after [Options.Timeout] if the ResponseWriter supports read
+// deadlines. Those of [http.Server] do, but not below an [http.TimeoutHandler], or below a
+// middleware that wraps the ResponseWriter without a method Unwrap: see
+// [http.NewResponseController]. There, and below one that can end a body early, such as an
+// [io.LimitReader] or a decoder, only [http.Server.ReadTimeout] ends it, so always set that.
+// Only [http.Server.WriteTimeout] ends a connection whose client doesn't read its responses.
+//
+// The handler waits for a function that ignores ctx. If you can't rely on your store, verifier
+// or prober, wrap the handler in an [http.TimeoutHandler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}}
 	if q.match, q.unmatched = h.routes.match(r.Method, r.URL.EscapedPath()); q.unmatched == nil {
@@ -75,17 +85,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bodytimer.Serve(q, h.options.Timeout, w, r)
 }
 
-// Register registers the handler with your mux, such as an [http.ServeMux]. Each route gets
-// its own pattern, so the mux can set the request's Pattern itself. [Options.BasePath] must
-// be the path at which you serve the mux.
-//
-// Wrap the mux in [Handler.Before], and serve that. Otherwise the mux redirects
+// Register registers the handler with your mux, such as an [http.ServeMux], with a pattern
+// for each route. You still need [Handler.Before] around the mux: otherwise it redirects
 // "…/configure-webhook/e1/.." to "…/configure-webhook", which reaches all entities, and
-// clients repeat the method and the body there.
+// clients repeat the method and the body there. [Options.BasePath] must be the path at which
+// you serve the mux.
 //
-// You can still have a "GET /" of your own, because every pattern has a method. Register also
-// takes the other standard methods of these paths, so that the handler responds 405, and not
-// the mux. Don't run with GODEBUG=httpmuxgo121=1: such a mux matches none of these patterns.
+// Every pattern has a method, so you can still have a "GET /" of your own. Register also takes
+// the other standard methods of these paths, so that the handler responds 405, and not the
+// mux. Don't run with GODEBUG=httpmuxgo121=1: such a mux matches none of these patterns.
 func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
 	for _, rs := range h.routes {
 		patterns := []string{}
@@ -115,9 +123,8 @@ var otherMethods = [...]string{
 // letter case. If you serve h below a prefix, set [Options.BasePath], because Before can't
 // know a prefix that next strips.
 //
-// Requests for h's paths bypass next and its middleware. Put any middleware that they should
-// pass around both, as in "logged(h.Before(mux))". That middleware must leave the paths
-// alone.
+// Requests for h's paths bypass next. Put middleware that they should pass around both, as in
+// "logged(h.Before(mux))". It must leave the paths alone.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {
@@ -130,15 +137,8 @@ func (h *Handler) Before(next http.Handler) http.Handler {
 
 // Set sets a client's webhook from your own code, for example from a dashboard where people
 // are signed in. It checks and probes the URL like a POST from the client, and you get the
-// same event and log record. If you called the [Store] yourself, you'd skip all that.
-// [Options.AllScope] and [Options.OriginalTarget] don't apply. There's no default scope that
-// reaches all entities: you pass [Entity] or [All].
-//
-// To let clients send the handler's requests with your own keys or sessions, don't parse them to
-// call Set: see the example of [CredentialVerifier].
-//
-// Put the person who makes the change into ctx with [ContextWithActor], and the event and the
-// record show it.
+// same event and log record, with the person that you put into ctx with [ContextWithActor].
+// [Options.AllScope] and [Options.OriginalTarget] don't apply: you pass [Entity] or [All].
 //
 // The error is an [*Error]. It wraps the cause, such as [ErrInvalidArgument] for an invalid
 // client or the zero scope. The call ends with ctx, or after [Options.Timeout]. A panic of
@@ -150,9 +150,8 @@ func (h *Handler) Set(ctx context.Context, client string, scope Scope, url strin
 	return o.callFor(ctx, client, func(ctx context.Context) *apiError { return o.changeChecked(ctx, scope) })
 }
 
-// Check does all that [Handler.Set] does before it changes anything: it checks the URL, and
-// probes it. So you can tell people whether they could set it. The event has the operation
-// "check".
+// Check checks and probes a URL like [Handler.Set], and changes nothing. So you can tell
+// people whether they could set it. The event has the operation "check".
 func (h *Handler) Check(ctx context.Context, client string, scope Scope, url string) error {
 	o := h.newOperation(opCheck)
 	o.url = egress.NewURL(url)
@@ -183,14 +182,13 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 }
 
 // SignIn returns the client that an id and a secret belong to. Use it for a login form, or
-// for other paths of your service. It asks the verifier like a request does, so you get the
-// same event and log record for a refusal, with the operation "sign_in". For the error, see
-// [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials]. So may
-// an error with the code "too_many_requests", if your verifier's does, and then the secret can be
-// right.
+// for other paths of your service. It asks the verifier like a request does, with the same
+// event and log record, of the operation "sign_in". If your verifier limits sign-ins, put the
+// caller's address into ctx with [ContextWithSource].
 //
-// If your verifier limits sign-ins, put the caller's address into ctx. See
-// [ContextWithSource].
+// For the error, see [Handler.Set]. A refusal has the code "invalid_client" and wraps
+// [ErrInvalidCredentials]. So may an error with the code "too_many_requests", if your
+// verifier's does, and then the secret can be right.
 func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
 	o := h.newOperation(opSignIn)
 	err = o.call(ctx, func(ctx context.Context) (e *apiError) {

@@ -96,11 +96,9 @@ func (q *request) list(ctx context.Context) *apiError {
 	return e
 }
 
-// List returns a client's base and the overrides whose entities come after the given one,
-// like a GET from the client without an identifier. See [Lister] and [Handler.Read].
-//
-// The limit can be 1 to 1000. For after, you can pass any text without slashes, backslashes
-// and control characters, such as the start of an identifier. If the store can't list, the
+// List returns a client's base and up to 1000 overrides whose entities come after the given
+// text, like a GET from the client without an identifier. See [Lister] and [Handler.Read]. The
+// text can't have slashes, backslashes or control characters. If the store can't list, the
 // error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
 func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
 	o := h.newOperation(opList)

@@ -33,15 +33,13 @@ type Options struct {
 	AllScope AllScope
 
 	// OriginalTarget returns the path and query as the client sent them, before your proxies
-	// rewrote them. Your outermost proxy should write them to a header. Then you can read
-	// them with [TargetFromHeader].
+	// rewrote them. Your outermost proxy should write them to a header, for
+	// [TargetFromHeader]. By default, the handler can only check the target that your server
+	// received.
 	//
 	// The handler refuses a request for all entities (400) unless the client sent exactly the
 	// path of the resource, because a proxy may have removed an identifier. Without the
-	// header it refuses every request for all entities, so try one through your proxies. It
-	// doesn't check requests for one entity.
-	//
-	// By default, the handler can only check the target that your server received.
+	// header it refuses all of these, so try one through your proxies.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge, and defaults to "webhooks". It can have
@@ -57,10 +55,9 @@ type Options struct {
 	// notifications arrive. Pass the method
 	// [example.com/go-webhookcfg/webhookcfg/deliver.Health.Status], or your own function.
 	//
-	// The handler calls it with the webhook in effect, if that has a URL. For the base, which
-	// package [example.com/go-webhookcfg/webhookcfg/portal] shows, it calls it with an empty
-	// entity. If it returns an error, the client gets 503. If it returns a State or Reason that
-	// [DeliveryStatus] doesn't list, the client gets 500.
+	// The handler calls it with the webhook in effect, if that has a URL, or with the base and
+	// an empty entity. An error gets the client 503, and a State or Reason that
+	// [DeliveryStatus] doesn't list gets 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
 	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters
@@ -69,19 +66,19 @@ type Options struct {
 	ValidEntityID func(id string) bool
 
 	// EntityExists reports whether the client has an entity with this identifier, a valid
-	// module configuration. By default the handler accepts every well-formed identifier.
+	// module configuration. By default the handler accepts every well-formed identifier, and
+	// it's up to you not to send for entities that don't exist.
 	//
 	// If you return false, sets, reads and unsets get 404. If the client set an override
 	// while the entity existed, it can still read and unset that. An error gets 503.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
-	// CheckChange lets you refuse a change for a reason of your own, such as the client's plan:
-	// return one of Refusals, or an error that wraps one (403). Any other error gets 503.
+	// CheckChange refuses changes for reasons of your own, such as the client's plan: return
+	// one of Refusals, or an error that wraps one (403). Any other error gets 503.
 	//
 	// The handler calls it for each set and unset, before it probes the URL and before the
-	// store sees the change. A set has a URL and an unset has none, and the Time isn't known
-	// yet. A call doesn't mean that the change is made: the probe or the store can still fail,
-	// and [Handler.Check] makes no change at all.
+	// store sees the change, whose Time isn't known yet. A call doesn't mean that the change
+	// is made: the probe or the store can still fail, and [Handler.Check] changes nothing.
 	CheckChange func(ctx context.Context, c Change) error
 
 	// Refusals are all that CheckChange and the store can return. A [Refusal] that isn't
@@ -101,21 +98,9 @@ type Options struct {
 	ProbeTimeout time.Duration
 
 	// Timeout is the time limit of one request, from its arrival to its response. It defaults
-	// to 10 seconds. When it's over, the contexts of your store, verifier, prober and
-	// functions end, and the client gets 503 as soon as these return.
-	//
-	// The body must arrive in that time too. For that, the ResponseWriter must support read
-	// deadlines. Those of [http.Server] do, but not below an [http.TimeoutHandler], or below a
-	// middleware that wraps the ResponseWriter without a method Unwrap: see
-	// [http.NewResponseController]. There, and below one that can end a body early, such as an
-	// [io.LimitReader] or a decoder, only [http.Server.ReadTimeout] ends a request whose body
-	// never comes, so always set that too.
-	//
-	// Earlier deadlines stay in effect, whether they come from the request's context, the
-	// server or a middleware.
-	//
-	// A client that doesn't read its responses can hold a connection longer. Set WriteTimeout
-	// of your [http.Server] to end it.
+	// to 10 seconds, and earlier deadlines stay in effect. When it's over, the contexts of
+	// your store, verifier, prober and functions end, and the client gets 503 as soon as these
+	// return. For bodies and for functions that don't return, see [Handler.ServeHTTP].
 	Timeout time.Duration
 
 	// BodyLimit is the maximum size of a set's body in bytes. It defaults to 16 KiB.
@@ -124,10 +109,9 @@ type Options struct {
 	// Logger gets one record for each event. See OnEvent. By default, nothing is logged.
 	Logger *slog.Logger
 
-	// OmitPresentedID leaves [Event.PresentedID] empty. You should set it if your users could
-	// type a secret into the field for the id. What's left to find out who was refused is
-	// [Event.Source], so ask the client for its address. It doesn't change errors of your verifier that
-	// quote the id.
+	// OmitPresentedID leaves [Event.PresentedID] empty. Set it if your users could type a
+	// secret into the field for the id. [Event.Source] still says who was refused, if you ask
+	// the client for its address. Errors of your verifier that quote the id stay as they are.
 	OmitPresentedID bool
 
 	// OnEvent gets an event for each request that reached an operation, after the response

@@ -12,15 +12,12 @@ import (
 // Refusal is a reason of your own to refuse a change, such as a limit of the client's plan.
 // List yours in [Options.Refusals]. When [Options.CheckChange] or your [Store] returns one of
 // them, perhaps wrapped, nothing changes, and the client gets 403 with its Code and
-// Description. Clients only ever see the texts in your list, because what you wrap around them
-// goes to [Event.Err].
+// Description. What you wrap around it goes to [Event.Err].
 //
-// If you count in [Options.CheckChange], two concurrent requests can both find the last place
-// free. A limit that must hold belongs where the change is made. In a SQL database, a trigger
-// can count in the transaction that holds the lock on the client: the directory limit of package
-// store/sqlstore has one for each dialect. Around the stores in memory and in a file, which have
-// only one process, a lock is enough, as in the example. A store in etcd can't promise such a
-// limit.
+// A limit that must hold belongs where the change is made, because two concurrent requests can
+// both find the last place free in [Options.CheckChange]. Package
+// [example.com/go-webhookcfg/store/sqlstore] has triggers for that. Around a store of one process,
+// a lock is enough, as in the example. A store in etcd can't promise such a limit.
 type Refusal struct {
 	// Code is the error code in the response, such as "too_many_overrides". It has up to 64
 	// of the characters a-z 0-9 _, starts with a letter, and differs from the handler's own

@@ -45,12 +45,9 @@ func (s Scope) String() string {
 // that a log can't show. Only identifiers in a syntax of your own can have those.
 func (s Scope) LogValue() slog.Value { return slog.StringValue(redact.Printable(s.String())) }
 
-// AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
-// and [Handler.Unset] always can.
-//
-// A DELETE for all entities must not have a body, since a body could name an entity. The
-// handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request, because
-// net/http drops that.
+// AllScope says which requests over HTTP can reach all entities of a client. A DELETE for all
+// entities with a body is refused in any case (400), since a body could name an entity. Only
+// the chunked body of an HTTP/1.0 request isn't seen, because net/http drops that.
 type AllScope uint8
 
 const (

@@ -4,7 +4,7 @@ import "context"
 
 // Store keeps the webhooks of every client. Package [example.com/go-webhookcfg/store] has
 // implementations. If you write your own, follow these clauses, which package
-// [example.com/go-webhookcfg/store/storetest] checks. The package documentation has the table of
+// [example.com/go-webhookcfg/store/storetest] checks. The example States has the table of
 // states and operations.
 //
 //  1. Apply applies the whole change, or nothing.
@@ -37,16 +37,6 @@ import "context"
 //     disconnects.
 //
 // An error's text must not contain more of a URL than its host and port.
-//
-// To meet clauses 5 and 7, you can give each client a generation number and keep its overrides
-// under that number. A change of all then only writes the base and a new number, and you can
-// delete the old overrides later. Package [example.com/go-webhookcfg/webhookcfg/portal] also
-// needs a [Lister], and package store/admin its
-// [example.com/go-webhookcfg/store/admin.ClientLister], too.
-//
-// The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
-// or prober, wrap the handler in an [http.TimeoutHandler], and set [http.Server.ReadTimeout]: below
-// a TimeoutHandler, the handler can't limit how long a body takes to arrive.
 type Store interface {
 	// Apply makes the change completely, or not at all.
 	Apply(ctx context.Context, c Change) error

@@ -10,8 +10,9 @@ import (
 // for concurrent use and return soon after ctx ends, like a [Store]. Package
 // [example.com/go-webhookcfg/auth/authtest] checks it.
 //
-// If your clients already sign in to your service, with a Bearer key or a session, copy the
-// example: its middleware passes on who they are, and they set their webhooks with that.
+// If your clients already sign in to your service, with a Bearer key or a session, don't parse
+// their requests to call [Handler.Set]. Copy the example: its middleware passes on who they
+// are, and they set their webhooks with that.
 type CredentialVerifier interface {
 	// Verify returns the client that id and secret belong to. Both are non-empty, valid UTF-8
 	// without control characters.

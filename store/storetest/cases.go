@@ -303,7 +303,7 @@ const (
 	clause15 = `Store, clause 15: The methods return soon after ctx ends. If it ended before the call, they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 
 	ruleErrors = `Store: An error's text must not contain more of a URL than its host and port.`
-	ruleStates = `Store: The package documentation has the table of states and operations.`
+	ruleStates = `Store: The example States has the table of states and operations.`
 
 	ruleList          = `Lister: List returns the first overrides whose entities come after the given one in byte order, and at most limit of them. If after is "", it starts with the first of all.`
 	ruleUnknownClient = `Lister: An unknown client has an empty page.`

@@ -16,6 +16,13 @@
 //
 // See the examples of [Run], and [Cases] if you want to run the cases without a [testing.T].
 //
+// # What a store needs
+//
+// To meet clauses 5 and 7, you can give each client a generation number and keep its overrides
+// under that number. A change of all then only writes the base and a new number, and you can
+// delete the old overrides later. Package [example.com/go-webhookcfg/webhookcfg/portal] also
+// needs a [webhookcfg.Lister], and package admin an [admin.ClientLister], too.
+//
 // # Covered rules
 //
 // Every clause in the documentation of [webhookcfg.Store] has a subtest that's named by its

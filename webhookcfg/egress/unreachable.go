@@ -49,7 +49,9 @@ const (
 var ErrUnavailable = errors.New("egress: unavailable")
 
 // UnreachableError means that a call of an endpoint failed. Its text contains the host, the
-// port, the reason and perhaps a hint. The cause, which it wraps, may contain more.
+// port, the reason and perhaps a hint, such as "is unreachable: certificate_expired". To find out
+// more, unwrap it. The cause may contain more than a log should have, such as addresses, or
+// texts that the receiver sent.
 type UnreachableError struct {
 	// Endpoint is the host and port, such as "example.com:443".
 	Endpoint string

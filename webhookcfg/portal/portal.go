@@ -29,8 +29,8 @@
 // Everything that a page reads or changes goes through your [webhookcfg.Handler], with its
 // checks, events and limits. The actor of an event is the person who signed in, as if you had
 // called [webhookcfg.ContextWithActor]. A form can't be larger than
-// [webhookcfg.Options.BodyLimit], and has to arrive within [webhookcfg.Options.Timeout]: see
-// there what your server needs for that.
+// [webhookcfg.Options.BodyLimit], and has to arrive within [webhookcfg.Options.Timeout]. See
+// [webhookcfg.Handler.ServeHTTP] for what your server needs for that.
 //
 // A form only works for the client that it was made for. People who change the account in
 // another tab get the form again, with what they typed. A form with other fields than the page's
