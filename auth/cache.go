@@ -182,7 +182,7 @@ func sharedCheck(credential digest, revision uint64) string {
 // doesn't reveal anything remembered. A plain prefix is enough to key the digest, since
 // digests never leave the process.
 func (c *Cache) key(ctx context.Context, id, secret string) credentialKey {
-	source, _ := webhookcfg.SourceAddr(ctx)
+	source, _ := SourceAddr(ctx)
 	var buf [256]byte
 	text := append(buf[:0], c.seed[:]...)
 	for _, part := range [...]string{id, secret} {

@@ -433,5 +433,5 @@ func TestCacheOptions(t *testing.T) {
 
 // from returns the context of a request from an address.
 func from(t testing.TB, addr string) context.Context {
-	return webhookcfg.ContextWithSource(t.Context(), netip.MustParseAddr(addr))
+	return auth.ContextWithSource(t.Context(), netip.MustParseAddr(addr))
 }

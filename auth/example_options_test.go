@@ -112,7 +112,7 @@ func ExampleThrottleOptions() {
 		log.Fatal(err)
 	}
 	from := func(addr netip.Addr) context.Context {
-		return webhookcfg.ContextWithSource(context.Background(), addr)
+		return auth.ContextWithSource(context.Background(), addr)
 	}
 	addr := netip.MustParseAddr("198.18.0.0")
 	for range 2000 {

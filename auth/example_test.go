@@ -150,7 +150,7 @@ func ExampleNewThrottle() {
 		log.Fatal(err)
 	}
 
-	here := webhookcfg.ContextWithSource(context.Background(), netip.MustParseAddr("192.0.2.1"))
+	here := auth.ContextWithSource(context.Background(), netip.MustParseAddr("192.0.2.1"))
 	client, err := verifier.Verify(here, "acme", "a-long-random-secret")
 	fmt.Println(client.ID, err)
 	for range 3 {

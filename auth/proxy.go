@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // WithSource returns a middleware that puts a request's source address into its context,
-// where [Throttle] looks for it (see [webhookcfg.ContextWithSource]). It's the peer address
+// where [Throttle] looks for it (see [ContextWithSource]). It's the peer address
 // of the connection, unless that is a trusted proxy. Name the proxies in front of your
 // service, or all clients have the same source. But first see that each sets X-Forwarded-For,
 // or adds to it: if it passes on the field as it came, a client chooses its source.
@@ -33,7 +31,7 @@ import (
 //
 // Put the middleware outermost. It copies the request, so a handler around it doesn't see the
 // Pattern that a mux inside sets. A connection without an IP address, such as a Unix
-// socket's, has no source: use [webhookcfg.ContextWithSource] there.
+// socket's, has no source: use [ContextWithSource] there.
 func WithSource(logger *slog.Logger, trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
 	trusted := proxies(slices.Clone(trustedProxies))
 	for _, network := range trusted {
@@ -51,7 +49,7 @@ func WithSource(logger *slog.Logger, trustedProxies ...netip.Prefix) (func(next 
 			if warning := trusted.warning(r, source, isIgnored); warning != "" {
 				once.Do(func() { logger.WarnContext(r.Context(), warning, "proxy", source) })
 			}
-			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
+			next.ServeHTTP(w, r.WithContext(ContextWithSource(r.Context(), source)))
 		})
 	}, nil
 }

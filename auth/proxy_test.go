@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/auth"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
 func TestWithSource(t *testing.T) {
@@ -70,7 +69,7 @@ func sourceOf(peer string, forwarded []string, trusted ...netip.Prefix) (source 
 	r.RemoteAddr = peer
 	r.Header["X-Forwarded-For"] = forwarded
 	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if addr, ok := webhookcfg.SourceAddr(r.Context()); ok {
+		if addr, ok := auth.SourceAddr(r.Context()); ok {
 			source = addr.String()
 		}
 	})
@@ -155,7 +154,7 @@ func TestWithSourceWarns(t *testing.T) {
 func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	var got netip.Addr
-	h := mustWithSource(trusted...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = webhookcfg.SourceAddr(r.Context()) }))
+	h := mustWithSource(trusted...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = auth.SourceAddr(r.Context()) }))
 	trusted[0] = netip.MustParsePrefix("0.0.0.0/0")
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = "192.0.2.1:80"
@@ -168,7 +167,7 @@ func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 
 func TestWithSourceOverLoopback(t *testing.T) {
 	server := httptest.NewServer(mustWithSource()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		addr, ok := webhookcfg.SourceAddr(r.Context())
+		addr, ok := auth.SourceAddr(r.Context())
 		fmt.Fprint(w, addr, ok)
 	})))
 	defer server.Close()
@@ -183,10 +182,10 @@ func TestWithSourceOverLoopback(t *testing.T) {
 }
 
 func TestSourceOfNothing(t *testing.T) {
-	if addr, ok := webhookcfg.SourceAddr(context.Background()); ok || addr.IsValid() {
+	if addr, ok := auth.SourceAddr(context.Background()); ok || addr.IsValid() {
 		t.Errorf("a context without a source has %v", addr)
 	}
-	if addr, ok := webhookcfg.SourceAddr(webhookcfg.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
+	if addr, ok := auth.SourceAddr(auth.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
 		t.Errorf("a context with the zero address has the source %v", addr)
 	}
 }

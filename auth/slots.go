@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"example.com/go-webhookcfg/internal/redact"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // ErrBusy means that a secret wasn't checked, since too many checks were waiting for a slow
@@ -52,7 +51,7 @@ func newSlots(n int) *slots {
 // acquire waits for a slot. It takes a free one even if ctx has ended. If it returns nil, you
 // must call release.
 func (s *slots) acquire(ctx context.Context) error {
-	source, _ := webhookcfg.SourceAddr(ctx)
+	source, _ := SourceAddr(ctx)
 	q := &queued{place{trustOf(ctx) > untrusted, site(source)}, make(chan error, 1)}
 	if s.enter(q) {
 		return nil

@@ -23,7 +23,7 @@ func flood(t *testing.T, v webhookcfg.CredentialVerifier, n int, source func(i i
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			_, err := v.Verify(webhookcfg.ContextWithSource(t.Context(), source(i)), fmt.Sprint("unknown", i), "x")
+			_, err := v.Verify(auth.ContextWithSource(t.Context(), source(i)), fmt.Sprint("unknown", i), "x")
 			switch {
 			case errors.Is(err, auth.ErrBusy) && !errors.Is(err, webhookcfg.ErrInvalidCredentials):
 				busy.Add(1)
@@ -99,7 +99,7 @@ func TestQueueIsFull(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
 				busy, wait := flood(t, f, 17, source)
-				ctx := webhookcfg.ContextWithSource(t.Context(), source(20))
+				ctx := auth.ContextWithSource(t.Context(), source(20))
 				if _, err := f.Verify(ctx, "human", "h"); !errors.Is(err, auth.ErrBusy) {
 					t.Errorf("got %v, want ErrBusy", err)
 				}

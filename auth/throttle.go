@@ -192,7 +192,7 @@ func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOption
 
 // Verify implements [webhookcfg.CredentialVerifier].
 func (t *Throttle) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	addr, ok := webhookcfg.SourceAddr(ctx)
+	addr, ok := SourceAddr(ctx)
 	if !ok {
 		return webhookcfg.Client{}, errNoSource
 	}

@@ -312,7 +312,7 @@ func TestThrottleIsBounded(t *testing.T) {
 	v = mustThrottle(t, inner, nil)
 	for i := range 65_536 + 1 {
 		addr := netip.AddrFrom4([4]byte{192, byte(i >> 16), byte(i >> 8), byte(i)})
-		_, _ = v.Verify(webhookcfg.ContextWithSource(t.Context(), addr), "c", "s")
+		_, _ = v.Verify(auth.ContextWithSource(t.Context(), addr), "c", "s")
 	}
 	if v.Rows() != 65_536 {
 		t.Errorf("%d rows by default, want 65536", v.Rows())

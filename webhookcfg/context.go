@@ -1,24 +1,6 @@
 package webhookcfg
 
-import (
-	"context"
-	"net/netip"
-)
-
-type sourceKey struct{}
-
-// ContextWithSource returns a context with the address that a request came from, without a
-// zone, and as IPv4 if it's mapped. Verifiers use it to limit sign-ins, and it appears as [Event.Source]. You rarely need
-// it: the middleware [example.com/go-webhookcfg/auth.WithSource] calls it for you.
-func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
-	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
-}
-
-// SourceAddr returns the address that a request came from, if ctx has a valid one.
-func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
-	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
-	return source, source.IsValid()
-}
+import "context"
 
 type actorKey struct{}
 

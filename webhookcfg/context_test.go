@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -99,7 +100,7 @@ func TestEventSource(t *testing.T) {
 		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
 		r := httptest.NewRequest("DELETE", configure, nil)
 		r.RemoteAddr = tt.peer
-		newHandler(t, newRecorder(), o).ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(t.Context(), tt.context)))
+		newHandler(t, newRecorder(), o).ServeHTTP(httptest.NewRecorder(), r.WithContext(auth.ContextWithSource(t.Context(), tt.context)))
 		var record struct{ Source string }
 		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
 			t.Fatal(err)

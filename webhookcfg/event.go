@@ -32,7 +32,7 @@ type Event struct {
 	// field: [Options.OmitPresentedID] leaves it out. It's "" if the credentials were
 	// malformed, or if it contains the secret that came with it.
 	PresentedID string
-	// Source is the address that you set with [ContextWithSource], or otherwise the
+	// Source is the address that [example.com/go-webhookcfg/auth.WithSource] found, or the
 	// connection's. It's invalid if there is neither.
 	Source netip.Addr
 	// SecretName is the [Client.SecretName] of the secret that the client signed in with.

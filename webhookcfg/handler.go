@@ -184,7 +184,7 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 // SignIn returns the client that an id and a secret belong to. Use it for a login form, or
 // for other paths of your service. It asks the verifier like a request does, with the same
 // event and log record, of the operation "sign_in". If your verifier limits sign-ins, put the
-// caller's address into ctx with [ContextWithSource].
+// caller's address into ctx with [example.com/go-webhookcfg/auth.ContextWithSource].
 //
 // For the error, see [Handler.Set]. A refusal has the code "invalid_client" and wraps
 // [ErrInvalidCredentials]. So may an error with the code "too_many_requests", if your

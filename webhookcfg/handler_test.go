@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -110,7 +111,7 @@ func TestCallsAreChecked(t *testing.T) {
 					if tt.store != nil {
 						store = faulty{st, tt.store}
 					}
-					ctx := webhookcfg.ContextWithSource(t.Context(), netip.MustParseAddr("2001:db8::1"))
+					ctx := auth.ContextWithSource(t.Context(), netip.MustParseAddr("2001:db8::1"))
 					do(ctx, newHandler(t, store, o), &out)
 					out.Changes = st.take()
 					if credential := map[string]string{"wire": "acme"}[name]; event.Credential != credential {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/internal/source"
 )
 
 // level returns the level of the log record. It's an error if the service failed, and a
@@ -53,8 +54,8 @@ func (o *operation) report(ctx context.Context) {
 }
 
 func (o *operation) source(ctx context.Context) netip.Addr {
-	if source, ok := SourceAddr(ctx); ok {
-		return source
+	if addr, ok := source.Of(ctx); ok {
+		return addr
 	}
 	peer, _ := netip.ParseAddrPort(o.peer) // "" in a call from Go, "@" on a Unix socket
 	return peer.Addr().Unmap().WithZone("")

@@ -100,7 +100,7 @@ func TestOwnVerifiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	fromSource := auth.Func(func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-		return throttled.Verify(webhookcfg.ContextWithSource(ctx, netip.MustParseAddr("192.0.2.1")), id, secret)
+		return throttled.Verify(auth.ContextWithSource(ctx, netip.MustParseAddr("192.0.2.1")), id, secret)
 	})
 	for name, v := range map[string]webhookcfg.CredentialVerifier{
 		"Static": static, "Cache": cached, "File": credentialFile(t, r),

@@ -11,7 +11,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/internal/redact"
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/internal/source"
 )
 
 // ServeHTTP implements [http.Handler].
@@ -56,8 +56,8 @@ func (v *visit) checkOrigin() error {
 	if v.origins.Check(v.r) == nil {
 		return nil
 	}
-	source, _ := webhookcfg.SourceAddr(v.ctx)
-	args := []any{"source", source, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
+	addr, _ := source.Of(v.ctx)
+	args := []any{"source", addr, "origin", redact.Presented(v.r.Header.Get("Origin")), "host", redact.Presented(v.r.Host)}
 	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
 		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", redact.Presented(site))...)
 	} else {

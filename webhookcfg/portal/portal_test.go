@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -217,7 +218,7 @@ func TestSourceOfHost(t *testing.T) {
 	h := f.new(t)
 	r := httptest.NewRequest("POST", "/?page=sign-in", strings.NewReader("username=acme&password=x&then=overview"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(r.Context(), netip.MustParseAddr("2001:db8::1"))))
+	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(auth.ContextWithSource(r.Context(), netip.MustParseAddr("2001:db8::1"))))
 	if source.String() != "2001:db8::1" {
 		t.Errorf("the source is %v", source)
 	}

@@ -536,16 +536,16 @@ func TestSessionBehindThrottle(t *testing.T) {
 	source := netip.MustParseAddr("192.0.2.1")
 	f.around = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
+			next.ServeHTTP(w, r.WithContext(auth.ContextWithSource(r.Context(), source)))
 		})
 	}
 	p := f.serve(t)
 	p.signIn()
 	for i := range 200 {
-		_, _ = f.verifier.Verify(webhookcfg.ContextWithSource(t.Context(), source), fmt.Sprint("guessed", i), "wrong-secret")
+		_, _ = f.verifier.Verify(auth.ContextWithSource(t.Context(), source), fmt.Sprint("guessed", i), "wrong-secret")
 	}
 	p.get("").expect(t, http.StatusOK, "Sign out")
-	if _, err := throttled.Verify(webhookcfg.ContextWithSource(t.Context(), source), acme, "another-secret"); !errors.As(err, new(*auth.LimitError)) {
+	if _, err := throttled.Verify(auth.ContextWithSource(t.Context(), source), acme, "another-secret"); !errors.As(err, new(*auth.LimitError)) {
 		t.Errorf("the address isn't limited: %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/internal/source"
 )
 
 // visit is a request of a person, and the response to it.
@@ -24,8 +24,8 @@ type visit struct {
 
 func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Request) *visit {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
-		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
+	if _, ok := source.Of(ctx); !ok && peer.IsValid() {
+		ctx = source.With(ctx, peer.Addr())
 	}
 	h := &host{r: r.WithContext(ctx), ctx: ctx, logger: p.Parent.Logger}
 	f := &frame{portal: p, words: &words{host: h, text: p.Options.Text}, Status: http.StatusOK}
