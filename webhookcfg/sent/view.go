@@ -81,7 +81,7 @@ func (v *View) Notification(ctx context.Context, client, id string) (n Notificat
 // PlanSendAgain returns what [View.SendAgain] would do with a selection that has a Scope.
 // You only get an event and a log record if it fails.
 func (v *View) PlanSendAgain(ctx context.Context, client string, s Selection) (plan Plan, err error) {
-	task := webhookcfg.Task{Operation: opNotifications, Scope: s.scope(), IsRead: true, IsPart: true}
+	task := webhookcfg.Task{Operation: opNotifications, Scope: s.Scope, IsRead: true, IsPart: true}
 	err = v.ask(ctx, client, task, func(ctx context.Context, queue Queue) (err error) {
 		if err := checkSelection(s); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (v *View) PlanSendAgain(ctx context.Context, client string, s Selection) (p
 // or that wait for a further attempt, of an entity or of the client. The event has the
 // operation "send_again". See [View.Notification].
 func (v *View) SendAgain(ctx context.Context, client string, s Selection) error {
-	task := webhookcfg.Task{Operation: opSendAgain, Scope: s.scope()}
+	task := webhookcfg.Task{Operation: opSendAgain, Scope: s.Scope}
 	return v.ask(ctx, client, task, func(ctx context.Context, queue Queue) error {
 		if err := checkSelection(s); err != nil {
 			return err
@@ -138,14 +138,6 @@ func checkQuery(q Query) error {
 
 // ruleCursor is the only rule that a queue itself can find broken.
 const ruleCursor = "The list must go on where a page of it ended"
-
-// scope returns the scope that a selection is about, or the zero Scope if that isn't clear.
-func (s Selection) scope() webhookcfg.Scope {
-	if s.ID != "" {
-		return webhookcfg.Scope{}
-	}
-	return s.Scope
-}
 
 func checkSelection(s Selection) error {
 	switch {

@@ -311,7 +311,7 @@ func TestNotificationWords(t *testing.T) {
 		}
 	}
 
-	q.page.Notifications = make([]sent.Notification, 2)
+	q.page.Notifications = []sent.Notification{{ID: "m1", State: "waiting"}, {ID: "m2", State: "waiting"}}
 	if _, err := v.Notifications(t.Context(), "acme", sent.Query{Limit: 1}); err == nil {
 		t.Error("two notifications, although the limit is one")
 	}
