@@ -558,17 +558,26 @@ func TestFlushWithoutEffect(t *testing.T) {
 
 // TestHostAborts: a function of the host can break the connection.
 func TestHostAborts(t *testing.T) {
-	f := newFixture(t).hosted()
-	records := f.record()
-	f.portal.Client = func(*http.Request) (string, string, error) {
-		panic(fmt.Errorf("on purpose: %w", http.ErrAbortHandler))
-	}
-	p := f.serveLogged(t, records)
-	if _, err := p.client.Get(p.base); err == nil {
-		t.Error("no error")
-	}
-	if records.String() != "" {
-		t.Errorf("logged %s", records)
+	abort := func() error { panic(fmt.Errorf("on purpose: %w", http.ErrAbortHandler)) }
+	for name, set := range map[string]func(f *fixture){
+		"overview": func(f *fixture) {
+			f.portal.Client = func(*http.Request) (string, string, error) { return "", "", abort() }
+		},
+		"key": func(f *fixture) {
+			f.portal.SigningKey = func(context.Context, string, string, webhookcfg.Webhook) (string, error) { return "", abort() }
+		},
+	} {
+		f := newFixture(t).hosted()
+		records := f.record()
+		set(f)
+		p := f.serveLogged(t, records)
+		p.setCookie("session", "ann")
+		if _, err := p.client.Do(p.request("GET", name)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if strings.Contains(records.String(), "http: ") || strings.Contains(records.String(), "portal: ") {
+			t.Errorf("%s: logged %s", name, records)
+		}
 	}
 }
 
