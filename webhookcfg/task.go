@@ -25,7 +25,8 @@ type Task struct {
 
 // Do lets your own code do something for a client as the handler does, for example in an API
 // of yours: with [Options.Timeout], an event and a log record. A panic becomes an error, and
-// no text shows more of a URL than its host and port.
+// no text shows more of a URL than its host and port. Package
+// [example.com/go-webhookcfg/webhookcfg/sent] does its work in it.
 //
 // The error is an [*Error], as from [Handler.Set]. If do returns an [*Error], or wraps one, the
 // code and the description come from it. Otherwise the client is asked to wait (429) if the
