@@ -59,16 +59,11 @@ func enumLine(values []string) string {
 	return `          enum: ["` + strings.Join(values, `", "`) + "\"]\n"
 }
 
-// OpenAPI returns an OpenAPI 3.1 document in YAML that describes the handler's interface. You
-// can serve it to your clients and their tools, as application/yaml (RFC 9512). Every call
-// returns a new copy.
-//
-// The document has [Options.BasePath] as the server, the paths of [Options.VariantAliases],
-// and the codes and texts of [Options.Refusals]. If you strip a prefix before you call the
-// handler, replace the server "/".
-//
-// It includes reads and deliveries even if your handler doesn't serve them. Its limits and
-// its syntax of identifiers are the defaults.
+// OpenAPI returns an OpenAPI 3.1 document in YAML that describes the handler's interface, for
+// your clients and their tools. Serve it as application/yaml (RFC 9512). It has the base path,
+// the aliases and the refusals of your options, and otherwise the defaults: reads and deliveries
+// even if you don't serve them, and the usual limits and identifiers. If you strip a prefix
+// before you call the handler, replace the server "/". Every call returns a new copy.
 func (h *Handler) OpenAPI() []byte {
 	variants := []string{describeVariant(variantPath, "Variant")}
 	for i, alias := range h.options.VariantAliases {
