@@ -2,7 +2,6 @@ package etcdstore_test
 
 import (
 	"log/slog"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -15,10 +14,6 @@ func ExampleOptions() {
 		return etcdstore.New(client, &etcdstore.Options{
 			// Several services keep their webhooks in one cluster.
 			Prefix: "billing/webhooks/",
-			// Your members are far apart, and your caches poll with a MaxStale of 20 seconds.
-			BarrierTimeout: 5 * time.Second,
-			// Clients change more than 65,536 webhooks between two polls of your cache.
-			History: 1 << 20,
 			// You want to know when sweeps fail.
 			Logger: slog.Default(),
 		})

@@ -8,10 +8,16 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/go-webhookcfg/store/cache"
+)
+
+const (
+	barrierTimeout = 2 * time.Second // of a call without a deadline
+	maxHistory     = 1 << 16         // changes
 )
 
 var errBehind = errors.New("etcdstore: the watch didn't catch up with the cluster in time")
@@ -20,18 +26,22 @@ var errBehind = errors.New("etcdstore: the watch didn't catch up with the cluste
 // for the revision of the cluster, and waits until the watch has passed that revision. The
 // first call starts the watch, which runs until [Store.Close].
 //
-// You get an error if that takes longer than [Options.BarrierTimeout] or ctx allows. For
+// You get an error if that takes longer than ctx allows, or 2 seconds if ctx has no deadline. For
 // instance, a watch on a frozen network path delivers nothing, not even an error. The store
 // then restarts the watch without a gap, on another connection if there is one.
 //
-// You get a Reset on the first call, if the history since the cursor was compacted or is
-// longer than [Options.History], and if the store notices that the cluster went back in time.
+// You get a Reset on the first call, if the history since the cursor was compacted, or has more
+// than 65,536 changes, which take about 10 MB, and if the store notices that the cluster went back
+// in time.
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := s.usable(ctx); err != nil {
 		return cache.Changes{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.barrier)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, barrierTimeout)
+		defer cancel()
+	}
 	passed := s.watch.position()
 	now, err := s.read(ctx, clientv3.OpGet(string(s.keys), clientv3.WithCountOnly()))
 	if err != nil {

@@ -30,44 +30,24 @@ var (
 type Options struct {
 	// Prefix starts all keys, and must end in a slash. The default is "webhookcfg/".
 	Prefix string
-	// BarrierTimeout is how long [Store.Changes] waits for the watch, if its ctx allows. The
-	// default is 2 seconds.
-	BarrierTimeout time.Duration
-	// History is how many changes [Store.Changes] keeps in memory. If there are more between
-	// two calls, you get a Reset. The default is 65,536, which take about 10 MB.
-	History int
 	// Logger gets the errors of [Store.SweepEvery] at level Warn. By default, nothing is
 	// logged.
 	Logger *slog.Logger
 }
 
-const (
-	defaultPrefix         = "webhookcfg/"
-	defaultBarrierTimeout = 2 * time.Second
-	defaultHistory        = 1 << 16
-)
+const defaultPrefix = "webhookcfg/"
 
 // withDefaults checks the options and fills in defaults.
 func (o *Options) withDefaults() (Options, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	all := Options{
-		Prefix:         cmp.Or(o.Prefix, defaultPrefix),
-		BarrierTimeout: cmp.Or(o.BarrierTimeout, defaultBarrierTimeout),
-		History:        cmp.Or(o.History, defaultHistory),
-		Logger:         o.Logger,
-	}
+	all := Options{Prefix: cmp.Or(o.Prefix, defaultPrefix), Logger: o.Logger}
 	if all.Logger == nil {
 		all.Logger = slog.New(slog.DiscardHandler)
 	}
-	switch {
-	case !strings.HasSuffix(all.Prefix, "/"):
+	if !strings.HasSuffix(all.Prefix, "/") {
 		return all, errors.New("etcdstore: Options.Prefix must end in a slash")
-	case all.BarrierTimeout < 0:
-		return all, errors.New("etcdstore: Options.BarrierTimeout is negative")
-	case all.History < 0:
-		return all, errors.New("etcdstore: Options.History is negative")
 	}
 	return all, nil
 }
@@ -83,14 +63,13 @@ func (o *Options) withDefaults() (Options, error) {
 // A majority confirms every read too. The store doesn't use etcd's serializable reads, which
 // can be stale.
 type Store struct {
-	client  *clientv3.Client
-	keys    keys
-	barrier time.Duration
-	watch   *watch
-	logger  *slog.Logger
-	health  healthcheck.Check
-	closed  context.Context
-	close   context.CancelFunc
+	client *clientv3.Client
+	keys   keys
+	watch  *watch
+	logger *slog.Logger
+	health healthcheck.Check
+	closed context.Context
+	close  context.CancelFunc
 	// changing lets one change of each client through at a time. Otherwise, the requests of
 	// other clients would wait in the cluster behind all changes that one client makes at
 	// once.
@@ -116,13 +95,12 @@ func New(client *clientv3.Client, options *Options) (*Store, error) {
 	}
 	closed, cancel := context.WithCancel(context.Background())
 	return &Store{
-		client:  client,
-		keys:    keys(o.Prefix),
-		barrier: o.BarrierTimeout,
-		watch:   newWatch(client, keys(o.Prefix), o),
-		logger:  o.Logger,
-		closed:  closed,
-		close:   cancel,
+		client: client,
+		keys:   keys(o.Prefix),
+		watch:  newWatch(client, keys(o.Prefix)),
+		logger: o.Logger,
+		closed: closed,
+		close:  cancel,
 	}, nil
 }
 

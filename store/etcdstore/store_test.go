@@ -23,12 +23,10 @@ func TestNewInvalid(t *testing.T) {
 		client  *clientv3.Client
 		options *Options
 	}{
-		"no client":            {nil, nil},
-		"a client without KV":  {&clientv3.Client{Watcher: newFakeWatcher()}, nil},
-		"one without Watcher":  {&clientv3.Client{KV: &fakeKV{}}, nil},
-		"a prefix, no slash":   {whole, &Options{Prefix: "webhooks"}},
-		"a negative timeout":   {whole, &Options{BarrierTimeout: -1}},
-		"a history below zero": {whole, &Options{History: -1}},
+		"no client":           {nil, nil},
+		"a client without KV": {&clientv3.Client{Watcher: newFakeWatcher()}, nil},
+		"one without Watcher": {&clientv3.Client{KV: &fakeKV{}}, nil},
+		"a prefix, no slash":  {whole, &Options{Prefix: "webhooks"}},
 	} {
 		if _, err := New(test.client, test.options); err == nil {
 			t.Errorf("%s: no error", name)

@@ -20,8 +20,6 @@ import (
 type watch struct {
 	client         *clientv3.Client
 	keys           keys
-	limit          int
-	stallTimeout   time.Duration // a watch without progress is restarted after it
 	progressWanted chan struct{} // gets a value after target grew
 	done           chan struct{} // closed when the goroutine has ended
 
@@ -39,12 +37,14 @@ type watch struct {
 	subscribers  map[chan struct{}]struct{}
 }
 
-func newWatch(client *clientv3.Client, k keys, o Options) *watch {
+// stallTimeout is how long a watch can be without progress while a barrier waits. Then it's
+// restarted. It's less than barrierTimeout, so that a call can still succeed after that.
+const stallTimeout = time.Second
+
+func newWatch(client *clientv3.Client, k keys) *watch {
 	return &watch{
 		client:         client,
 		keys:           k,
-		limit:          o.History,
-		stallTimeout:   o.BarrierTimeout / 2,
 		progressWanted: make(chan struct{}, 1),
 		done:           make(chan struct{}),
 		restart:        func() {}, // no watch yet
@@ -140,7 +140,7 @@ func (w *watch) await(now snapshot, before int64) {
 // startSeries starts a series after a revision.
 func (w *watch) startSeries(cluster uint64, revision int64) {
 	w.cluster, w.series = cluster, fmt.Sprintf("%x-%s", cluster, rand.Text())
-	w.history = history{floor: revision, limit: w.limit}
+	w.history = history{floor: revision, limit: maxHistory}
 	w.passed, w.target = revision, revision
 	w.wakeBarriers()
 }
@@ -211,7 +211,7 @@ func (w *watch) follow(ctx context.Context) {
 	series, from := w.startFollowing(cancel)
 	watcher, release := w.newWatcher()
 	defer release()
-	opening := time.AfterFunc(w.stallTimeout, cancel)
+	opening := time.AfterFunc(stallTimeout, cancel)
 	responses := watcher.Watch(ctx, string(w.keys), clientv3.WithPrefix(), clientv3.WithRev(from+1))
 	opening.Stop()
 	pause, ask := minProgressInterval, time.NewTimer(0)
@@ -255,7 +255,7 @@ func (w *watch) lag() (behind, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	behind = w.passed < w.target
-	return behind, behind && time.Since(w.lastProgress) > w.stallTimeout
+	return behind, behind && time.Since(w.lastProgress) > stallTimeout
 }
 
 // requestProgress asks the member up to which revision it has sent all events. It asks

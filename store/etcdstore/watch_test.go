@@ -3,10 +3,14 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/go-webhookcfg/store/cache"
 )
@@ -107,17 +111,50 @@ func TestBarrier(t *testing.T) {
 	})
 }
 
+// TestBarrierTimeout: a call waits until its deadline, and for two seconds without one.
 func TestBarrierTimeout(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 11
-		started := time.Now()
-		got := <-s.call(s.next)
-		if !errors.Is(got.err, errBehind) || !errors.Is(got.err, context.DeadlineExceeded) {
-			t.Errorf("got %+v", got)
+		for _, limit := range []time.Duration{0, 100 * time.Millisecond, time.Minute} {
+			ctx, want := s.t.Context(), barrierTimeout
+			if limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+				want = limit
+			}
+			started := time.Now()
+			changes, err := s.store.Changes(ctx, s.next)
+			if !errors.Is(err, errBehind) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %+v, %v", changes, err)
+			}
+			if took := time.Since(started); took != want {
+				t.Errorf("it took %s, want %s", took, want)
+			}
 		}
-		if took := time.Since(started); took != defaultBarrierTimeout {
-			t.Errorf("it took %s", took)
+	})
+}
+
+// TestHistoryIsBounded: a feed that's further behind than the history reaches gets a Reset.
+func TestHistoryIsBounded(t *testing.T) {
+	runFeedTest(t, func(s *feedTest) {
+		const first = 11
+		changes := func(from, count int64) (all clientv3.WatchResponse) {
+			all.Header = &etcdserverpb.ResponseHeader{}
+			for n := range count {
+				all.Events = append(all.Events, event(from+n, fmt.Sprint("client-", n%2)).Events...)
+			}
+			return all
 		}
+		s.kv.revision = first + maxHistory - 1
+		out := s.call(s.next)
+		s.watch.responses <- changes(first, maxHistory)
+		s.expectClients(out, "client-0", "client-1")
+		behind := s.next
+		s.kv.revision += maxHistory + 1
+		out = s.call(behind)
+		s.watch.responses <- changes(first+maxHistory, maxHistory+1)
+		s.expectReset(out)
 	})
 }
 

@@ -207,7 +207,7 @@ func migrate(t *testing.T, to, from place) {
 	from.use(t, func(src webhookcfg.Store) {
 		hooktest.Apply(t, src, content()[:40]...)
 		changes := func(since string) (cache.Changes, error) {
-			changes, err := src.(cache.Feed).Changes(t.Context(), since)
+			changes, err := src.(cache.Feed).Changes(patience(t), since)
 			if errors.Is(err, errors.ErrUnsupported) {
 				return cache.Changes{Reset: true}, nil
 			}

@@ -182,7 +182,7 @@ func (r *reader) read(t *testing.T) (changes cache.Changes, versions []string) {
 	t.Helper()
 	if r.feed != nil {
 		var err error
-		changes, err = r.feed.Changes(t.Context(), r.cursor)
+		changes, err = r.feed.Changes(patience(t), r.cursor)
 		if errors.Is(err, errors.ErrUnsupported) {
 			r.feed = nil
 		} else if err != nil {

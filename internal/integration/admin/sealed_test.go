@@ -62,7 +62,7 @@ func sealedConforms(t *testing.T, p place, c storetest.Case) {
 		return open(nil)
 	}
 	env := storetest.Env{Store: open(nil), OpenPeer: open, Crash: open, Reopen: reopen, Short: true}
-	switch err := c.Check(t.Context(), env); {
+	switch err := c.Check(patience(t), env); {
 	case errors.Is(err, storetest.ErrAbsent):
 		t.Skip(err)
 	case err != nil:

@@ -63,6 +63,14 @@ var drivers = map[string]struct {
 	"mariadb":  {"mysql", sqlstore.MySQL()},
 }
 
+// patience returns a context in which a feed succeeds even if the machine is slow. Without a
+// deadline, etcd's fails after seconds.
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // open opens the store, and returns a function that closes it.
 func (p place) open(ctx context.Context) (webhookcfg.Store, func() error, error) {
 	switch p.engine {
@@ -77,7 +85,7 @@ func (p place) open(ctx context.Context) (webhookcfg.Store, func() error, error)
 		if err != nil {
 			return nil, nil, err
 		}
-		st, err := etcdstore.New(client, &etcdstore.Options{Prefix: p.prefix, BarrierTimeout: time.Minute})
+		st, err := etcdstore.New(client, &etcdstore.Options{Prefix: p.prefix})
 		if err != nil {
 			return nil, nil, errors.Join(err, client.Close())
 		}

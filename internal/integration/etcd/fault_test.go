@@ -102,10 +102,10 @@ func canFreeze(t *testing.T) {
 // nothingLost checks that changes that were acknowledged while the leader was killed are
 // still there, and that the feed has reported them without a Reset.
 func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
-	o := &etcdstore.Options{Prefix: newPrefix()}
+	o := newOptions()
 	feed := open(t, c, o)
 	writers := []*etcdstore.Store{open(t, c, o), open(t, c, o), open(t, c, o)}
-	ctx, acks, reader := timeout(t), new(ackLog), readFeed(t, feed)
+	ctx, acks, reader := timeout(t), new(ackLog), readFeedHastily(t, feed)
 	var group errgroup.Group
 	group.Go(func() error {
 		if err := acks.await(ctx, 60); err != nil {
@@ -198,8 +198,8 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 // and report all changes when the member is thawed.
 func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	st := watching(t, c, member, newHastyOptions())
-	reader := readFeed(t, st)
+	st := watching(t, c, member, newOptions())
+	reader := readFeedHastily(t, st)
 	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 	reader.catchUp(t)
 	thaw := freeze(t, c, member)
@@ -212,12 +212,12 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// endpointFrozen checks that the feed fails at its own deadline when its only endpoint is
+// endpointFrozen checks that the feed fails at its deadline when its only endpoint is
 // frozen.
 func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	st := openOn(t, c.Client(t, member), newHastyOptions())
-	reader := readFeed(t, st)
+	st := openOn(t, c.Client(t, member), newOptions())
+	reader := readFeedHastily(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
 	reader.expectBehind(t)
@@ -229,10 +229,10 @@ func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 	var readers []*feedReader
 	var writer []*etcdstore.Store // on the other members
 	for range 4 {
-		o := newHastyOptions()
+		o := newOptions()
 		st := openOn(t, c.Client(t, member, (member+1)%c.Size()), o)
 		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), o))
-		reader := readFeed(t, st)
+		reader := readFeedHastily(t, st)
 		hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 		reader.catchUp(t)
 		readers = append(readers, reader)

@@ -19,10 +19,10 @@ import (
 // majorityLost checks that without a majority every call fails in time, and that the store
 // recovers by itself.
 func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
-	o := newHastyOptions()
+	o := newOptions()
 	st, alone := open(t, c, o), openOn(t, c.Client(t, 2), o)
 	server := serve(t, st)
-	reader := readFeed(t, st)
+	reader := readFeedHastily(t, st)
 	awaitSet(t, server)
 	thaw := freeze(t, c, 0, 1)
 	for name, call := range map[string]func(context.Context) error{
