@@ -47,11 +47,12 @@ func ExampleOptions() {
 			}
 			return ""
 		},
-		// Your dashboard, on another origin, shows the portal in a frame.
-		FrameAncestors: "https://dashboard.acme.example",
 		Layout: func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 			fmt.Println(page.Status, page.Lang, page.Title)
 			fmt.Println("may set all:", strings.Contains(string(page.Content), `href="?page=all"`))
+			// Your dashboard, on another origin, shows the portal in a frame.
+			policy := w.Header().Get("Content-Security-Policy")
+			w.Header().Set("Content-Security-Policy", strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors https://dashboard.acme.example", 1))
 			w.WriteHeader(page.Status)
 			_ = layout.Execute(w, page) // an error means that the browser disconnected
 		},

@@ -47,7 +47,7 @@
 // address of the connection, which can be your proxy's.
 //
 // Pages run no script, load nothing from elsewhere, aren't stored, can't be reached by the site
-// that opened them, and can't be framed unless you set [Options.FrameAncestors]. Their forms only
+// that opened them, and can't be framed unless your [Options.Layout] allows it. Their forms only
 // work from their own origin ([http.CrossOriginProtection]). They show URLs without path and
 // query until the owner asks for the rest.
 //
@@ -62,7 +62,6 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
-	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -137,12 +136,9 @@ type Options struct {
 
 	// Layout writes a whole page, with your own header and footer. The portal has already set
 	// the response header. If your page needs more than the field Content-Security-Policy
-	// allows, change that field. If Layout is nil, the portal writes a plain page.
+	// allows, such as to be shown in a frame, change that field. If Layout is nil, the portal
+	// writes a plain page.
 	Layout func(w http.ResponseWriter, r *http.Request, page Page)
-
-	// FrameAncestors lists who can show the portal in a frame, as the sources in the
-	// directive frame-ancestors. It defaults to 'none'.
-	FrameAncestors string
 }
 
 // Page is the content of a page. [Options.Layout] gets it.
@@ -165,7 +161,6 @@ type portal struct {
 	routes  map[string]route
 	fields  []string // of all pages
 	seal    seal
-	policy  string // the Content-Security-Policy
 	origins http.CrossOriginProtection
 }
 
@@ -189,8 +184,6 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 		return nil, errors.New("portal: set either Options.Client or Options.SignIn, and not both")
 	case (o.Client == nil) != (o.SignInURL == ""):
 		return nil, errors.New("portal: set Options.SignInURL together with Options.Client, and not without it")
-	case strings.ContainsAny(o.FrameAncestors, ";,\r\n"):
-		return nil, errors.New("portal: Options.FrameAncestors has a semicolon, comma or line break: separate sources with spaces")
 	}
 	if o.SignIn != nil {
 		var err error
@@ -200,6 +193,5 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	}
 	p.view = &sent.View{Handler: h, Queue: o.Notifications, Bodies: o.NotificationBodies}
 	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
-	p.policy = contentPolicy(o.FrameAncestors)
 	return p, nil
 }

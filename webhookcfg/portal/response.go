@@ -2,7 +2,6 @@ package portal
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"html/template"
 	"maps"
@@ -114,10 +113,8 @@ func (v *visit) recover(err error) {
 	v.gate(err)
 }
 
-// contentPolicy returns the Content-Security-Policy. By default, nobody can frame the pages.
-func contentPolicy(frameAncestors string) string {
-	return "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(frameAncestors, "'none'")
-}
+// contentPolicy is the Content-Security-Policy.
+const contentPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // response is the ResponseWriter of a visit.
 type response struct {
@@ -126,11 +123,11 @@ type response struct {
 }
 
 // newResponse returns a response with the header fields that all have.
-func newResponse(w http.ResponseWriter, policy string) *response {
+func newResponse(w http.ResponseWriter) *response {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	// With no-referrer, browsers send "Origin: null" with the page's own forms.

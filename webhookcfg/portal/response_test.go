@@ -2,7 +2,6 @@ package portal_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/hooktest"
@@ -31,11 +30,6 @@ func TestHeader(t *testing.T) {
 		if header.Get("WWW-Authenticate") != "" {
 			t.Errorf("%s opens a prompt", path)
 		}
-	}
-	f := newFixture(t)
-	f.portal.FrameAncestors = "https://app.example.com"
-	if got := f.serve(t).get("").header.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors https://app.example.com") {
-		t.Errorf("the option: %s", got)
 	}
 }
 

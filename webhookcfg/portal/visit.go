@@ -29,7 +29,7 @@ func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	h := &host{r: r.WithContext(ctx), ctx: ctx, logger: p.Parent.Logger}
 	f := &frame{portal: p, words: &words{host: h, text: p.Options.Text}, Status: http.StatusOK}
-	v := &visit{frame: f, w: newResponse(w, p.policy), sent: r, page: "overview"}
+	v := &visit{frame: f, w: newResponse(w), sent: r, page: "overview"}
 	// A host's function that asks for a field would read any body, without a limit, and leave the files
 	// of a multipart form behind, since net/http only removes those of its own request.
 	v.r.Body, v.r.ContentLength = http.NoBody, 0
