@@ -24,7 +24,7 @@ import (
 func writeStore(t *testing.T, n int) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "webhooks.jsonl")
-	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
+	file := openFile(t, path, &store.FileOptions{CompactManually: true})
 	for i := range n {
 		hooktest.Apply(t, file, nth("acme", i))
 	}
@@ -61,7 +61,7 @@ func show(t *testing.T, path string) string {
 // writer, it can't have the writer's next one either.
 func TestBackupsWhileWritersRun(t *testing.T) {
 	dir := t.TempDir()
-	file := openFile(t, filepath.Join(dir, "webhooks.jsonl"), &store.FileOptions{CompactRatio: -1})
+	file := openFile(t, filepath.Join(dir, "webhooks.jsonl"), &store.FileOptions{CompactManually: true})
 	const writers = 8
 	var made [writers]atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())

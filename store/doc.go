@@ -91,8 +91,8 @@
 //
 // Superseded changes stay in the file until a compaction. By default, the store starts one in
 // the background once they take more than half of the file and at least 1 MiB. Set
-// [FileOptions.CompactRatio] to change that, or call [File.Compact]. A compaction needs disk
-// space for a second copy of the live changes. If it fails, the file stays as it was.
+// [FileOptions.CompactManually] if you'd rather call [File.Compact] yourself. A compaction needs
+// disk space for a second copy of the live changes. If it fails, the file stays as it was.
 //
 // # Erase a client
 //

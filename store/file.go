@@ -46,11 +46,10 @@ type FileOptions struct {
 	// which is a surprise if its directory isn't mounted. It never gets a URL. If nil, nothing is
 	// logged.
 	Logger *slog.Logger
-	// CompactRatio says when the store compacts its file in the background: once the
-	// superseded bytes are more than CompactRatio times the live ones, and at least 1 MiB.
-	// Zero means 1. With a negative ratio, the file is compacted only when you call
-	// [File.Compact] or [File.Erase].
-	CompactRatio float64
+	// CompactManually leaves compactions to you: the file is compacted only when you call
+	// [File.Compact] or [File.Erase]. By default, the store also compacts it in the background,
+	// once the superseded bytes are more than the live ones, and at least 1 MiB.
+	CompactManually bool
 	// AllowShared accepts files that other users own, or can read or write. It also accepts
 	// a directory without the sticky bit that other users can write to. Think twice: webhook
 	// URLs are credentials. By default, all this is refused.
@@ -122,7 +121,7 @@ func openDir(path string, o *FileOptions) (*oplog.Dir, string, error) {
 
 func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 	f := new(File)
-	log, err := oplog.Open(fsys, name, &f.state, oplog.Options{Logger: o.Logger, CompactRatio: o.CompactRatio})
+	log, err := oplog.Open(fsys, name, &f.state, oplog.Options{Logger: o.Logger, CompactManually: o.CompactManually})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +177,7 @@ func (f *File) Erase(ctx context.Context, client string) error {
 }
 
 // Compact rewrites the file without superseded changes. You only need it to choose the time
-// yourself, see [FileOptions.CompactRatio]. Changes go on meanwhile. If ctx ends or the disk
+// yourself, see [FileOptions.CompactManually]. Changes go on meanwhile. If ctx ends or the disk
 // is full, the file stays as it was.
 func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))

@@ -85,7 +85,7 @@ func fillDisk(t *testing.T, dir string) {
 	if err := os.WriteFile(other, make([]byte, 160<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := store.OpenFile(path, &store.FileOptions{CompactRatio: -1})
+	file, err := store.OpenFile(path, &store.FileOptions{CompactManually: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -378,7 +378,7 @@ func TestReadsFollowAcknowledgement(t *testing.T) {
 // and few clients with many. Each entry takes one line.
 func TestSnapshotOfManyClients(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
-	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
+	file := openFile(t, path, &store.FileOptions{CompactManually: true})
 	for i := range 3 {
 		hooktest.Apply(t, file, hooktest.SetAll(fmt.Sprint("few", i), i))
 	}

@@ -12,7 +12,7 @@ import (
 // CheckFile reads a file as [OpenFile] does, but never changes it. The error wraps
 // [ErrDamaged] if the file is damaged, and [ErrLocked] if it's open. A torn tail isn't an
 // error, since OpenFile would cut it, but the report has it as a lost region. CheckFile
-// ignores [FileOptions.CompactRatio].
+// ignores [FileOptions.CompactManually].
 func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	dir, name, err := openDir(path, o)
@@ -38,7 +38,7 @@ func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, 
 // them. You should compare the result with what your clients want before a sender uses it.
 //
 // The new file gets its name once it's complete, so if SalvageFile fails, there's none. It
-// ignores [FileOptions.CompactRatio].
+// ignores [FileOptions.CompactManually].
 func SalvageFile(ctx context.Context, damaged, fresh string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	from, name, err := openDir(damaged, o)

@@ -51,7 +51,7 @@ type openOptions struct {
 }
 
 func (o openOptions) file() *store.FileOptions {
-	return &store.FileOptions{Logger: o.logger, AllowShared: o.shared, CompactRatio: -1}
+	return &store.FileOptions{Logger: o.logger, AllowShared: o.shared, CompactManually: true}
 }
 
 // opened is a store of any kind, open.

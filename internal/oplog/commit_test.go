@@ -22,7 +22,7 @@ import (
 // openLog opens a log that doesn't compact itself, and closes it when the test ends.
 func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	t.Helper()
-	return openWith(t, fs, state, oplog.Options{CompactRatio: -1})
+	return openWith(t, fs, state, oplog.Options{CompactManually: true})
 }
 
 // openWith opens a log, and closes it when the test ends.

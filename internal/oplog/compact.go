@@ -1,7 +1,6 @@
 package oplog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -68,13 +67,12 @@ func (l *Log) compactIfDue() {
 
 func (l *Log) isDue() bool {
 	end := l.file.end
-	ratio := cmp.Or(l.options.CompactRatio, 1)
-	if ratio < 0 || end < minDead || end < l.compactAt {
+	if l.options.CompactManually || end < minDead || end < l.compactAt {
 		return false
 	}
 	live := l.liveBytes()
 	dead := end - live
-	return dead >= minDead && float64(dead) > ratio*float64(live)
+	return dead >= minDead && dead > live
 }
 
 // estimateSize estimates the length of a file with this many changes, given the total length

@@ -231,8 +231,41 @@ func TestCompactionIsNotOutrun(t *testing.T) {
 	})
 }
 
-// TestCompactRatioCountsBytes makes superseded changes that are longer than live ones.
-func TestCompactRatioCountsBytes(t *testing.T) {
+// TestCompactionIsDue: a compaction starts once more is superseded than live, and at least 1 MiB.
+// A record has 10 KiB.
+func TestCompactionIsDue(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options          oplog.Options
+		live, superseded int
+		want             int
+	}{
+		"less than live":     {oplog.Options{}, 200, 190, 0},
+		"more than live":     {oplog.Options{}, 200, 210, 1},
+		"less than 1 MiB":    {oplog.Options{}, 20, 100, 0},
+		"more than 1 MiB":    {oplog.Options{}, 20, 110, 1},
+		"compacted manually": {oplog.Options{CompactManually: true}, 200, 400, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fs := faultfs.New()
+				l := openWith(t, fs, newModel(), tt.options)
+				appendLong(t, l, tt.live)
+				for done := 0; done < tt.superseded; {
+					n := min(tt.live, tt.superseded-done)
+					appendLong(t, l, n)
+					done += n
+				}
+				time.Sleep(time.Minute)                                // lets a compaction end
+				if n := fs.Count(faultfs.OpRename) - 1; n != tt.want { // one created the file
+					t.Errorf("compacted %d times, want %d", n, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestCompactionCountsBytes makes superseded changes that are longer than live ones.
+func TestCompactionCountsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openWith(t, fs, m, oplog.Options{})

@@ -62,7 +62,7 @@ func compactWithoutDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		full := &crowded{FS: fsys}
-		l, err := oplog.Open(full, "log", newModel(), oplog.Options{CompactRatio: -1})
+		l, err := oplog.Open(full, "log", newModel(), oplog.Options{CompactManually: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,10 +51,9 @@ type Options struct {
 	// Logger gets the creation of the file, the progress of reading, cuts, compactions, failures
 	// and recoveries. If it's nil, nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is the ratio of superseded bytes to live ones that starts a compaction,
-	// once at least 1 MiB is superseded. Zero means 1. With a negative ratio, compactions
-	// don't start by themselves.
-	CompactRatio float64
+	// CompactManually means that compactions don't start by themselves. Otherwise one starts once
+	// more bytes are superseded than live, and at least 1 MiB.
+	CompactManually bool
 
 	// skipChecksums makes the log accept any checksum. Tests use it to prove that the tests
 	// of damage can fail.

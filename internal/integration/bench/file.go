@@ -39,7 +39,7 @@ func openFile(dir string) (*opened, error) {
 
 // openStore opens a store that isn't compacted unless you call Compact.
 func openStore(path string) (*store.File, error) {
-	return store.OpenFile(path, &store.FileOptions{CompactRatio: -1})
+	return store.OpenFile(path, &store.FileOptions{CompactManually: true})
 }
 
 // makeStore creates a store with the first n sets, and closes it.
