@@ -49,10 +49,13 @@ type Policy struct {
 
 	// LocalAddrs returns the addresses of this host. They are refused even if they're public,
 	// because the kernel delivers packets to them past any firewall. Only AllowPrefixes can
-	// override that. If nil, the addresses of the network interfaces are used. On Linux, that
-	// needs a socket of AF_NETLINK, which a sandbox such as RestrictAddressFamilies of systemd
-	// must allow. It misses addresses that only a local route directs to this host, such as a
-	// range bound with AnyIP. Return these here, or add them to DenyPrefixes.
+	// override that. If nil, the addresses of the network interfaces are used.
+	//
+	// Set it where your process can't list these, because no public address is called then. Listing
+	// needs a socket of AF_NETLINK on Linux, which a sandbox such as RestrictAddressFamilies of
+	// systemd must allow, and you may not be able to change the sandbox. The list also lacks
+	// addresses that only a local route directs to this host, such as a range bound with AnyIP.
+	// Return these here if they change, or else add them to DenyPrefixes.
 	//
 	// The policy calls it to check an address that it would otherwise allow, if the last list
 	// is older than ten seconds. It doesn't call it twice at the same time, but each clone of
