@@ -1,13 +1,16 @@
-package metrics
+package mounts
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/go-chi/chi/v5"
 	"github.com/google/go-cmp/cmp"
@@ -112,12 +115,15 @@ func TestRouteNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tel := newTelemetry()
-		h := newHandler(t, func(o *webhookcfg.Options) {
-			if tt.strip {
-				o.BasePath = ""
-			}
-		})
-		get(t, "DELETE", serve(t, tt.mount(h, tel))+configure+"/e1")
+		o := options()
+		if tt.strip {
+			o.BasePath = ""
+		}
+		h := newHandler(t, store.NewMemory(), o)
+		address := serve(t, tt.mount(h, tel))
+		if got := raw(t, address, text("DELETE", configure+"/e1", "")); got.Status != http.StatusOK {
+			t.Errorf("%s: got %d", tt.name, got.Status)
+		}
 		if diff := cmp.Diff(tt.want, tel.seen(t)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
 		}
@@ -142,36 +148,66 @@ func (tel *telemetry) seen(t testing.TB) seen {
 	return seen{spans[0].Name, route, routes[0]}
 }
 
-func get(t testing.TB, method, url string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.SetBasicAuth("acme", secret)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("%s %s: got %d", method, url, resp.StatusCode)
-	}
-}
-
 // TestTelemetryKeepsSecrets: no telemetry contains a client's secret, or anything of a
 // webhook URL after its port. It contains the path of the request, and so an entity, because
 // otelhttp records that by itself.
 func TestTelemetryKeepsSecrets(t *testing.T) {
+	const secretURL = "https://hooks.example.com:8443/services/T0PSECRET?k=QU3RY"
+	secrets := []string{secret, base64.StdEncoding.EncodeToString([]byte("acme:" + secret)), "T0PSECRET", "QU3RY"}
+	set := func(entity, url string) string {
+		return text("POST", configure, fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, entity, url))
+	}
+	requests := []struct {
+		text   string
+		status int
+	}{
+		{set("e1", secretURL), 200},
+		{text("POST", configure, `{"webhook_url":"`+secretURL+`"}`), 200},
+		{text("GET", configure+"/e1", ""), 200},
+		{text("DELETE", configure+"/e1", ""), 200},
+		{text("POST", configure, `{"webhook":"`+secretURL+`"}`), 400},
+		{set("e1", "http"+strings.TrimPrefix(secretURL, "https")), 400},
+		{strings.Replace(set("e1", secretURL), "Basic ", "Basic eDp5", 1), 401},
+		{set("broken", secretURL), 500},
+		{set("down", secretURL), 503},
+		{text("DELETE", configure+"/e1/..", ""), 404},
+		{text("PATCH", configure, ""), 405},
+	}
 	tel := newTelemetry()
-	do(t, tel.wrap(newHandler(t, nil).Before(http.NewServeMux())))
+	var underWay sync.WaitGroup // a response can arrive before its handler has returned
+	h := tel.wrap(newHandler(t, faulty{store.NewMemory()}, options()).Before(http.NewServeMux()))
+	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		underWay.Add(1)
+		defer underWay.Done()
+		h.ServeHTTP(w, r)
+	}))
+	for _, r := range requests {
+		if got := raw(t, address, r.text); got.Status != r.status {
+			t.Errorf("got %d, want %d for\n%s", got.Status, r.status, r.text)
+		}
+	}
+	underWay.Wait()
 	exported := fmt.Sprintf("%+v\n%+v", tel.spans.GetSpans(), tel.collect(t))
 	for _, seen := range []string{"url.path", configure + "/e1", "http.route", configure + "/{endpoint_id}"} {
 		if !strings.Contains(exported, seen) {
 			t.Errorf("%s is not in what was exported", seen)
 		}
 	}
-	if n := len(tel.spans.GetSpans()); leaks(exported) || n != len(outcomes) {
+	leaks := slices.ContainsFunc(secrets, func(part string) bool { return strings.Contains(exported, part) })
+	if n := len(tel.spans.GetSpans()); leaks || n != len(requests) {
 		t.Errorf("%d spans:\n%s", n, exported)
 	}
+}
+
+// faulty is a store that fails as the entity says, with the URL in its error.
+type faulty struct{ *store.Memory }
+
+func (f faulty) Apply(ctx context.Context, c webhookcfg.Change) error {
+	switch c.Scope.Entity() {
+	case "down":
+		return fmt.Errorf("driver: bad value %q", c.URL.Reveal())
+	case "broken":
+		panic("driver: bad value " + c.URL.Reveal())
+	}
+	return f.Memory.Apply(ctx, c)
 }
