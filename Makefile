@@ -83,7 +83,7 @@ integration:
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
 	for resolver in go cgo; do GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress || exit 1; done
-	$(call each,examples/mounts,go test -race -count=1 ./...)
+	$(call each,examples/mounts examples/service/metrics,go test -race -count=1 ./...)
 	$(call each,$(LAB),packages=$$(go list ./...); \
 		raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
 		raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \

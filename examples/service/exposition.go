@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// watch adds the figures of the parts and of the process to the metrics. Package metrics of
-// examples/mounts says which figures a part has.
+// watch adds the figures of the parts and of the process to the metrics. Package metrics says which
+// figures a part has.
 func (s *service) watch() error {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for name, part := range map[string]any{"store": s.database.webhooks, "copy": s.webhooks, "queue": s.queue, "modules": s.database} {

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	example.com/go-webhookcfg v0.0.0
+	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/prometheus/client_golang v1.25.0
 	golang.org/x/sync v0.24.0
@@ -21,7 +22,6 @@ require (
 )
 
 require (
-	example.com/go-webhookcfg/examples/mounts v0.0.0
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
@@ -38,5 +38,3 @@ require (
 )
 
 replace example.com/go-webhookcfg => ../..
-
-replace example.com/go-webhookcfg/examples/mounts => ../mounts

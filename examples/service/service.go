@@ -15,7 +15,7 @@ import (
 
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/examples/internal/probes"
-	"example.com/go-webhookcfg/examples/mounts/metrics"
+	"example.com/go-webhookcfg/examples/service/metrics"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"

@@ -45,7 +45,7 @@ require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
-	example.com/go-webhookcfg/examples/mounts v0.0.0
+	example.com/go-webhookcfg/examples/service v0.0.0
 	filippo.io/edwards25519 v1.2.0 // indirect
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
@@ -97,7 +97,7 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/golang/snappy v0.0.5-0.20231225225746-43d5d4cd4e0e // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
@@ -192,6 +192,6 @@ require (
 
 replace (
 	example.com/go-webhookcfg => ../..
-	example.com/go-webhookcfg/examples/mounts => ../../examples/mounts
+	example.com/go-webhookcfg/examples/service => ../../examples/service
 	example.com/go-webhookcfg/store/etcdstore => ../../store/etcdstore
 )

@@ -12,7 +12,7 @@ import (
 )
 
 // rules is the directory of the rules and their tests.
-const rules = "../../../examples/mounts/metrics"
+const rules = "../../../examples/service/metrics"
 
 func promtool(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/examples/mounts/metrics"
+	"example.com/go-webhookcfg/examples/service/metrics"
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/store"
 	"github.com/prometheus/client_golang/prometheus"

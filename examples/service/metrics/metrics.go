@@ -1,6 +1,6 @@
 // Package metrics exports Prometheus metrics of the handler, of deliveries, of the queue and of
 // the parts they need. You can import the package or copy it. alerts.yml has alert rules over these
-// metrics. The tests also show metrics and traces of middleware around the handler.
+// metrics. The tests also show metrics of middleware around the handler.
 package metrics
 
 import (
