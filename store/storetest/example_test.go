@@ -9,14 +9,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-func ExampleRun() {
-	var t *testing.T // the argument of TestMemory
-
-	storetest.Run(t, storetest.Harness{
-		Open: func(testing.TB) webhookcfg.Store { return store.NewMemory() },
-	})
-}
-
 // If your store is durable, close it and open it again. Here, Open stores the path in a
 // variable.
 func ExampleRun_durable() {

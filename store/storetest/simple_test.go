@@ -32,11 +32,6 @@ type simple struct {
 	named sync.Map // pairs of a client and an entity, for flaws that remember them
 }
 
-type configuration struct {
-	base      webhookcfg.Webhook
-	overrides map[string]webhookcfg.Webhook
-}
-
 func newSimple() *simple {
 	return &simple{
 		opening:  rand.Text(),
@@ -92,27 +87,6 @@ func (s *simple) edit(client string, change func(configuration) configuration) {
 		default:
 		}
 	}
-}
-
-func (cfg configuration) after(c webhookcfg.Change) configuration {
-	hook := webhookcfg.Webhook{URL: c.URL, Since: c.Time}
-	entity := c.Scope.Entity()
-	switch set := !c.URL.IsZero(); {
-	case c.Scope.IsAll() && set:
-		hook.Source = webhookcfg.SourceBase
-		return configuration{base: hook}
-	case c.Scope.IsAll():
-		return configuration{}
-	case set:
-		hook.Source = webhookcfg.SourceOverride
-		cfg.overrides[entity] = hook
-	case cfg.base.Source == webhookcfg.SourceBase:
-		hook.Source = webhookcfg.SourceOff
-		cfg.overrides[entity] = hook
-	default:
-		delete(cfg.overrides, entity)
-	}
-	return cfg
 }
 
 func (s *simple) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {

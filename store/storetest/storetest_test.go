@@ -37,6 +37,13 @@ func TestSimpleStore(t *testing.T) {
 	})
 }
 
+// TestExample: the store of ExampleRun passes.
+func TestExample(t *testing.T) {
+	storetest.Run(t, storetest.Harness{
+		Open: func(testing.TB) webhookcfg.Store { return new(Store) },
+	})
+}
+
 // TestShort: in short mode, a store passes that fails only with more overrides. go test
 // -short asks for that mode.
 func TestShort(t *testing.T) {

@@ -2,10 +2,16 @@ package deliver_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/store"
@@ -21,11 +27,36 @@ type job struct {
 	attempt        int // from 1
 }
 
-// The receiver is overloaded at first.
+// isSigned reports whether a request has a signature by a key, in a receiver that knows the text of
+// the key from its settings. A real one should use a Standard Webhooks library, which also refuses
+// old requests, and ignore messages with an ID that it has seen.
+func isSigned(r *http.Request, key string) bool {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 64<<10))
+	secret, errKey := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whsec_"))
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	signatures := strings.Fields(r.Header.Get("Webhook-Signature")) // one per key during a rotation
+	return err == nil && errKey == nil && slices.Contains(signatures, want)
+}
+
+// The receiver verifies what it gets, and is overloaded at first.
 func ExampleSender_Send() {
+	ctx := context.Background()
+	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ofAcme, err := keys.Keys(ctx, deliver.Recipient{Client: "acme"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	overloaded := true
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if overloaded {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !isSigned(r, ofAcme[0].Reveal()):
+			w.WriteHeader(http.StatusUnauthorized)
+		case overloaded:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		overloaded = false
@@ -33,13 +64,8 @@ func ExampleSender_Send() {
 	defer receiver.Close()
 
 	// The client has set one webhook for all its entities.
-	ctx := context.Background()
 	webhooks := store.NewMemory()
 	if err := webhooks.Apply(ctx, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
-		log.Fatal(err)
-	}
-	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
-	if err != nil {
 		log.Fatal(err)
 	}
 	// In your service, use the handler's policy. This one allows http and loopback.

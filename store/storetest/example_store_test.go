@@ -1,19 +1,16 @@
-// Command customstore keeps webhooks in a store of its own. It shows all the code that you
-// need to use your storage: an implementation of [webhookcfg.Store].
-package main
+package storetest_test
 
 import (
 	"context"
-	"log"
-	"net/http"
 	"sync"
+	"testing"
 
-	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store keeps the configurations in Go maps, so they're lost when the process ends. The zero
-// value is an empty store.
+// Store keeps configurations in Go maps, so they're lost when the process ends. Its two methods are
+// all that a [webhookcfg.Store] needs.
 type Store struct {
 	mu      sync.Mutex
 	clients map[string]configuration
@@ -81,15 +78,11 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return cfg.base, ctx.Err()
 }
 
-func main() {
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	hooks, err := webhookcfg.NewHandler(new(Store), clients, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	log.Print("listening on http://127.0.0.1:8080")
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", hooks))
+// A whole store of your own, and its test.
+func ExampleRun() {
+	var t *testing.T // the argument of TestStore
+
+	storetest.Run(t, storetest.Harness{
+		Open: func(testing.TB) webhookcfg.Store { return new(Store) },
+	})
 }
