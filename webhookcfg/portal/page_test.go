@@ -131,7 +131,7 @@ func TestDeliveries(t *testing.T) {
 // and come back unchanged.
 func TestHostileTexts(t *testing.T) {
 	const script = `"><script>alert(1)</script>`
-	for _, id := range []string{script, `{{.Client}}`, `a b&c=d#e?f%2f+g`, `javascript:alert(1)`, `'onfocus='x`, "&lt;b&gt;", "\u202eevil"} {
+	for _, id := range []string{script, `{{.Client}}`, `a b&c=d#e?f..g%2f+h`, `<img src=x onerror=alert(1)>`, `javascript:alert(1)`, `'onfocus='x`, "&lt;b&gt;", "\u202eevil"} {
 		t.Run(id, func(t *testing.T) {
 			f := newFixture(t).hosted()
 			client := f.portal.Client
@@ -148,12 +148,12 @@ func TestHostileTexts(t *testing.T) {
 				id = strings.ReplaceAll(id, "/", "")
 			}
 			got := p.post("set", "id", id, "url", hookURL)
-			got.expect(t, http.StatusOK, "!<script", "!<b>")
+			got.expect(t, http.StatusOK, "!<script", "!<b>", "!<img")
 			if got := f.resolved(t, id); got != "override "+hookURL {
 				t.Errorf("set %s", got)
 			}
 			list := p.get("")
-			list.expect(t, http.StatusOK, "!<script", "!<b>")
+			list.expect(t, http.StatusOK, "!<script", "!<b>", "!<img")
 			for _, page := range []shown{got, list} {
 				page.text = html.UnescapeString(page.text)
 				page.expect(t, http.StatusOK, ">"+id+"<")
