@@ -91,16 +91,6 @@ func (l *ledger) update(f func()) {
 	l.arrived = make(chan struct{})
 }
 
-// received returns how many messages were accepted. You must hold the lock.
-func (l *ledger) received() (n int) {
-	for _, m := range l.messages {
-		if m.accepted > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // totals returns how many changes were acknowledged, how many of these no receiver accepted,
 // and how often a message was accepted again.
 func (l *ledger) totals() (acknowledged, lost, duplicates int) {
