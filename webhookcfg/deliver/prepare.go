@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -114,21 +113,11 @@ func hasControl(text string) bool {
 func guard(function string, target egress.URL, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = errors.New("deliver: " + function + panicText(value))
+			err = fmt.Errorf("deliver: %s panicked: %s\n\n%s", function, redact.Panic(value), debug.Stack())
 		}
 	}()
 	if err := call(); err != nil {
 		return redact.Error("deliver: "+function+": "+redact.Printable(redact.Text(err.Error(), nil, target.Reveal(), target.String())), err)
 	}
 	return nil
-}
-
-// panicText describes a panic. It withholds the value, unless the runtime made it, since the
-// value can quote secrets.
-func panicText(value any) string {
-	text := fmt.Sprintf("value of type %T", value)
-	if err, ok := value.(runtime.Error); ok {
-		text = err.Error()
-	}
-	return fmt.Sprintf(" panicked: %s\n\n%s", text, debug.Stack())
 }
