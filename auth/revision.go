@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -43,8 +44,8 @@ func (r *polledRevision) poll(ctx context.Context) {
 
 func (r *polledRevision) readOnce(ctx context.Context) (_ uint64, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: value of type %T", p) // the value can quote secrets
+		if value := recover(); value != nil {
+			err = errors.New("panic: " + redact.Panic(value))
 		}
 	}()
 	return r.read(ctx)

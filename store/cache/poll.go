@@ -153,8 +153,8 @@ func (p *poller) report(failing bool, err error) bool {
 // recover it.
 func recoverPanic(ctx context.Context, work func(context.Context) error) (err error) {
 	defer func() {
-		if recover() != nil { // don't show the value, which can contain secrets
-			err = fmt.Errorf("cache: panic in the store\n%s", debug.Stack())
+		if value := recover(); value != nil {
+			err = fmt.Errorf("cache: panic in the store: %s\n%s", redact.Panic(value), debug.Stack())
 		}
 	}()
 	return work(ctx)
