@@ -53,10 +53,8 @@ func (s *Store) retry(ctx context.Context, attempt func() (outcome, error)) erro
 // pause waits before attempt n+1.
 func pause(ctx context.Context, n int) error {
 	longest := firstPause << min(n-1, doublings)
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rand.N(longest)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
