@@ -276,7 +276,8 @@ func (h *history) work() {
 			h.begin(r)
 		}
 		h.flush()
-		maps.DeleteFunc(h.marks, func(entity string, _ bool) bool { return h.line.HasGathered(entity) })
+		left := h.line.Ungathered()
+		maps.DeleteFunc(h.marks, func(entity string, _ bool) bool { return !left[entity] })
 		for _, p := range h.line.Unsaved() {
 			h.pauses[p.Entity] = p
 		}
@@ -627,7 +628,7 @@ func (h *history) step() {
 				s.resent = h.now.UnixMicro() + int64(h.random.IntN(1000))
 			}
 		}
-		h.line.Changed("", h.now)
+		h.line.Resent()
 	case 9:
 		h.failing = true
 		h.restart()

@@ -54,7 +54,9 @@ type Line struct {
 	listing  bool // the groups in the tables have to be listed
 	listed   Group
 	looks    []look
+	nextLook time.Time        // not later than the first of them; zero if there's none
 	gathered map[string]Group // for entities that will be looked up again, what was found
+	trials   map[string]bool  // entities whose webhook is put on trial if it's the same
 	rests    []*entity        // after failures on our side, or crowded
 	rest     time.Time        // nothing is asked for or started before
 	failures int              // on our side, in a row
@@ -68,13 +70,14 @@ func New(limits Limits, random *rand.Rand) *Line {
 		random: random,
 		rows:   make(map[int64]*Row), entities: make(map[string]*entity),
 		overrides: make(map[string]*webhook), hosts: make(map[string]*host), groups: make(map[Group]*group),
-		gathered: make(map[string]Group), listing: true, looks: []look{{}},
+		gathered: make(map[string]Group), trials: make(map[string]bool), listing: true,
 	}
 	l.SetLimits(limits)
 	l.base = &webhook{}
 	l.lead(l.base, "")
 	l.mark(Fresh, "")
 	l.mark(Again, "")
+	l.look("", time.Unix(0, 0))
 	return l
 }
 
@@ -94,17 +97,17 @@ func (l *Line) Resent() {
 	}
 }
 
-// Changed says that the webhook of an entity, or all if that's "", was set or unset, or that
-// notifications were sent again. The caller may see the new webhook only a while later, so it's
-// looked up several times.
+// Changed says that the webhook of an entity, or all if that's "", was set or unset, or perhaps
+// works again. The caller may see the new webhook only a while later, so it's looked up several times. One
+// that's still the same gets an attempt at once, at most once a minute.
 func (l *Line) Changed(entity string, now time.Time) {
 	delete(l.gathered, entity)
+	l.trials[entity] = true
 	for _, after := range lookAfter {
-		l.looks = append(l.looks, look{entity, now.Add(after)})
+		l.look(entity, now.Add(after))
 	}
 	if entity == "" {
 		l.listing, l.listed = true, 0
-		l.Resent()
 	}
 }
 
@@ -121,12 +124,17 @@ type look struct {
 // Looks returns the entities whose webhooks the caller should look up now, "" for the base. It
 // passes what it finds to [Line.Looked].
 func (l *Line) Looks(now time.Time) (entities []string) {
+	if l.nextLook.IsZero() || l.nextLook.After(now) {
+		return nil
+	}
 	later := l.looks[:0]
+	l.nextLook = time.Time{}
 	seen := make(map[string]bool)
 	for _, k := range l.looks {
 		switch {
 		case k.at.After(now):
 			later = append(later, k)
+			l.nextLook = earliest(l.nextLook, k.at)
 		case !seen[k.entity]:
 			seen[k.entity] = true
 			entities = append(entities, k.entity)
@@ -139,10 +147,18 @@ func (l *Line) Looks(now time.Time) (entities []string) {
 // Looked takes in the webhook of an entity that has changed, or the base.
 func (l *Line) Looked(entity string, h Hook, now time.Time) {
 	if entity == "" {
-		l.webhookOf("", Hook{Setting: h.Setting, Host: h.Host, Target: h.Target}, now)
+		h.Override = false
+	}
+	isTrial := l.trials[entity]
+	delete(l.trials, entity)
+	was := l.current(entity).setting
+	w := l.webhookOf(entity, h, now)
+	if isTrial && w.setting == was {
+		l.try(w, now)
+	}
+	if entity == "" {
 		return
 	}
-	w := l.webhookOf(entity, h, now)
 	if found := groupOf(w.setting, w.isOverride, false); l.gathered[entity] != found {
 		l.gathered[entity] = found
 		w.take(entity)
@@ -157,9 +173,23 @@ func (l *Line) Looked(entity string, h Hook, now time.Time) {
 	}
 }
 
+// try lets a webhook have an attempt before its pause is over.
+func (l *Line) try(w *webhook, now time.Time) {
+	w.pause.Trial(now)
+	w.host.pause.Trial(now)
+	l.changed(w)
+	l.ask(w)
+}
+
 // LookFailed says that a webhook couldn't be looked up.
 func (l *Line) LookFailed(entity string, now time.Time) {
-	l.looks = append(l.looks, look{entity, now.Add(l.jitter(maxRest))})
+	l.look(entity, now.Add(l.jitter(maxRest)))
+}
+
+// look makes the caller look up a webhook at a time.
+func (l *Line) look(entity string, at time.Time) {
+	l.looks = append(l.looks, look{entity, at})
+	l.nextLook = earliest(l.nextLook, at)
 }
 
 func (l *Line) willLook(entity string) bool {

@@ -214,7 +214,7 @@ func TestSentAgain(t *testing.T) {
 		h.open = append(h.open, s)
 	}
 	h.failing = true
-	h.line.Changed("", h.now)
+	h.line.Resent()
 	h.pass(time.Second)
 	for i := range 5 {
 		h.enqueue("new", 1)
@@ -521,7 +521,7 @@ func TestSentAgainUnderWay(t *testing.T) {
 	}
 	s := h.rows[0]
 	s.group, s.due, s.resent, s.attempts = Again, h.now, 1, 0
-	h.line.Changed("", h.now)
+	h.line.Resent()
 	delete(h.down, "a/1")
 	before := h.attempts
 	h.await("e", 1, 3*time.Second)

@@ -8,11 +8,7 @@ func (l *Line) Next() time.Time {
 	if len(l.alarm.all) > 0 {
 		at = earliest(at, l.alarm.all[0].at)
 	}
-	at = earliest(at, l.rest)
-	for _, k := range l.looks {
-		at = earliest(at, k.at)
-	}
-	return at
+	return earliest(earliest(at, l.rest), l.nextLook)
 }
 
 // IsIdle reports whether nothing is in the window, and there's nothing to ask for before Next.

@@ -12,10 +12,11 @@ type Row struct {
 	Attempts int
 	Wait     time.Duration // until it's due
 
-	// What to send, and how long ago it was enqueued. The line doesn't look at these.
+	// What to send, how long ago it was enqueued, and how long it has waited since that or since it
+	// was sent again. The line doesn't look at these.
 	ID, ContentType string
 	Body            []byte
-	Age             time.Duration
+	Age, Waited     time.Duration
 	Taken           time.Time
 
 	of         *webhook

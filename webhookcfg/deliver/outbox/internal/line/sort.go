@@ -54,7 +54,7 @@ func (l *Line) list(a Answer, now time.Time) {
 		case ok && !h.Override:
 			l.webhookOf("", h, now)
 		case !ok:
-			l.looks = append(l.looks, look{f.Entity, now.Add(l.jitter(maxRest))})
+			l.look(f.Entity, now.Add(l.jitter(maxRest)))
 			if f.Group.isOverride() {
 				continue // it's found with the webhook
 			}

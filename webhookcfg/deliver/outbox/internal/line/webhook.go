@@ -255,21 +255,32 @@ func remove[T comparable](all []T, one T) []T {
 	return all
 }
 
-// HasGathered reports whether what waits for an entity, whose webhook has changed, has left the
-// groups in which it waited before. Until then, whoever has the line next has to know of the
-// change.
-func (l *Line) HasGathered(entity string) bool {
-	w := l.current(entity)
-	switch {
-	case l.willLook(entity), slices.Contains(w.gathering, entity):
-		return false
-	case l.asked != nil && slices.ContainsFunc(l.asked.Parts, func(p Part) bool { return p.Entity == entity }):
-		return false
+// Ungathered returns the entities for which notifications may wait in groups in which they waited before
+// their webhook changed. Whoever has the line next has to know of the change. Of all is "".
+func (l *Line) Ungathered() map[string]bool {
+	all := make(map[string]bool)
+	for _, k := range l.looks {
+		all[k.entity] = true
 	}
-	for _, r := range l.rows {
-		if id := r.stays(); r.Entity == entity && !id.isUnsorted() && !w.owns(id) {
-			return false
+	for _, w := range l.overrides {
+		for _, entity := range w.gathering {
+			all[entity] = true
 		}
 	}
-	return true
+	for _, entity := range l.base.gathering {
+		all[entity] = true
+	}
+	if l.asked != nil {
+		for _, p := range l.asked.Parts {
+			if p.Entity != "" {
+				all[p.Entity] = true
+			}
+		}
+	}
+	for _, r := range l.rows {
+		if id := r.stays(); !id.isUnsorted() && !l.current(r.Entity).owns(id) {
+			all[r.Entity] = true
+		}
+	}
+	return all
 }

@@ -22,8 +22,10 @@ const (
 	handOverAgain = 30 * time.Second
 	// longestAway is when a line is due at the latest for which something waits.
 	longestAway = 15 * time.Minute
-	// saveEvery is how often the pauses of a line are written.
-	saveEvery = time.Second
+	// saveEvery is how often the pauses of a line are written, and gatherEvery how often its marks are
+	// removed that are done with.
+	saveEvery   = time.Second
+	gatherEvery = time.Second
 	// trust is how long the webhook of an entity is taken from memory to sort what waits. It's looked up
 	// again for each attempt.
 	trust = 5 * time.Second
@@ -45,6 +47,7 @@ type drain struct {
 	kind     int              // of its turn
 	marks    map[string]int64 // by entity
 	hadMany  bool             // there are more marks
+	gatherAt time.Time        // when to see which ones are done with
 	hooks    map[string]trusted
 	unsaved  map[string]line.Pause
 	saveAt   time.Time // no pauses are written before
@@ -81,7 +84,7 @@ func newDrain(p *process, client string, kind int) *drain {
 func (d *drain) hasNews() bool {
 	d.mu.Lock()
 	wasQuiet := !d.quiet.IsZero()
-	d.newsToo = d.returned
+	d.newsToo = d.newsToo || d.returned
 	d.line.News()
 	d.mu.Unlock()
 	signal(d.kick)
@@ -91,22 +94,30 @@ func (d *drain) hasNews() bool {
 // surveyed says that notifications wait of which the line knows nothing, perhaps.
 func (d *drain) surveyed() {
 	d.mu.Lock()
-	d.newsToo = d.returned
+	d.newsToo = d.newsToo || d.returned
 	d.line.News()
 	d.line.Resent()
 	d.mu.Unlock()
 	signal(d.kick)
 }
 
-// mark takes in a mark, with the line locked.
-func (d *drain) mark(m mark) {
-	if n, ok := d.marks[m.entity]; ok && n == m.n {
-		return
+// woken says that notifications were sent again, perhaps, and takes in those of some marks that are the
+// client's.
+func (d *drain) woken(marks []mark) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer signal(d.kick)
+	d.newsToo = d.newsToo || d.returned
+	d.line.Resent()
+	for _, m := range marks {
+		if n, ok := d.marks[m.entity]; m.client != d.client || ok && n == m.n {
+			continue
+		}
+		d.marks[m.entity] = m.n
+		d.hadMany = d.hadMany || len(d.marks) >= maxMarks
+		clear(d.hooks)
+		d.line.Changed(m.entity, time.Now())
 	}
-	d.marks[m.entity] = m.n
-	d.hadMany = d.hadMany || len(d.marks) >= maxMarks
-	clear(d.hooks)
-	d.line.Changed(m.entity, time.Now())
 }
 
 // forget drops what the line has in memory, since its client is being erased. Attempts under way
@@ -169,8 +180,14 @@ func (d *drain) lookUp(ctx context.Context) {
 
 // gathered removes the marks of entities for which nothing is left to do.
 func (d *drain) gathered() {
+	now := time.Now()
+	if len(d.marks) == 0 || now.Before(d.gatherAt) {
+		return
+	}
+	d.gatherAt = now.Add(gatherEvery)
+	left := d.line.Ungathered()
 	for entity, n := range d.marks {
-		if d.line.HasGathered(entity) {
+		if !left[entity] {
 			d.process.writer.unmark(mark{d.client, entity, n})
 			delete(d.marks, entity)
 		}
@@ -404,6 +421,9 @@ func (d *drain) rest() (at time.Time, isDone bool) {
 	at = l.Next()
 	if len(d.unsaved) > 0 {
 		at = earliest(at, d.saveAt)
+	}
+	if len(d.marks) > 0 {
+		at = earliest(at, d.gatherAt)
 	}
 	switch {
 	case d.stopped:

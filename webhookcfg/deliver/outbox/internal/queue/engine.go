@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"embed"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,14 +9,9 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-//go:embed schema
-var schemas embed.FS
-
-// engine has what differs between databases.
-type engine struct {
+// Engine has what differs between databases.
+type Engine struct {
 	dialect.Engine
-	file string // of the schema
-
 	// isHeld is a condition for notifications whose numbers are in a JSON array @held, and isOut for
 	// those of entities that are in @out, in hexadecimal.
 	isHeld, isOut string
@@ -26,19 +20,19 @@ type engine struct {
 	// @client.
 	groups string
 
-	// insertOnce starts an INSERT that does nothing if a row with the key exists, and onConflict and
+	// InsertOnce starts an INSERT that does nothing if a row with the key exists, and onConflict and
 	// the KEY end it. Replace starts one that replaces such a row, and replaced ends it.
-	insertOnce, onConflict string
+	InsertOnce, onConflict string
 	replace, replaced      string
 
-	// clients starts a SELECT from f, the next @limit clients after @after for which something waits.
+	// clients starts a SELECT from f, the next @limit clients after @after with notifications in STATE.
 	clients string
 
 	// least is the function for the least of its arguments.
 	least string
 
-	// lockRows ends a SELECT that locks rows, and leaves out those that others have locked.
-	lockRows string
+	// LockRows ends a SELECT that locks rows, and leaves out those that others have locked.
+	LockRows string
 
 	// untilIdle ends an UPDATE that starts a transaction, so that the server ends the transaction if
 	// its process does nothing for the time of a lease.
@@ -67,14 +61,14 @@ WITH f AS (
 	// steppedClients and groupedClients are the same for clients.
 	steppedClients = `
 WITH RECURSIVE f (client, n) AS (
-  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = 0 AND client > @after ORDER BY client LIMIT 1) q
+  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = STATE AND client > @after ORDER BY client LIMIT 1) q
   UNION ALL
-  SELECT (SELECT m.client FROM {message} m WHERE m.state = 0 AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
+  SELECT (SELECT m.client FROM {message} m WHERE m.state = STATE AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
   FROM f WHERE f.client IS NOT NULL AND n < @limit
 )`
 	groupedClients = `
 WITH f AS (
-  SELECT client FROM {message} WHERE state = 0 AND client > @after GROUP BY state, client ORDER BY state, client LIMIT @limit
+  SELECT client FROM {message} WHERE state = STATE AND client > @after GROUP BY state, client ORDER BY state, client LIMIT @limit
 )`
 
 	onKey     = ` ON CONFLICT (KEY) DO NOTHING`
@@ -92,9 +86,9 @@ WITH f AS (
 	maxHistory = `480`
 )
 
-var postgreSQL = &engine{
-	Engine: dialect.PostgreSQL, file: "schema/postgresql.sql", groups: steppedGroups, clients: steppedClients, least: `LEAST`,
-	insertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook, lockRows: ` FOR UPDATE SKIP LOCKED`,
+var postgreSQL = &Engine{
+	Engine: dialect.PostgreSQL, groups: steppedGroups, clients: steppedClients, least: `LEAST`,
+	InsertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook, LockRows: ` FOR UPDATE SKIP LOCKED`,
 	untilIdle: ` AND set_config('idle_in_transaction_session_timeout', '` + strconv.FormatInt(lease.Milliseconds(), 10) + `', true) <> ''`,
 	isHeld:    `seq IN (SELECT value::bigint FROM json_array_elements_text(@held::text::json))`,
 	isOut:     `entity IN (SELECT decode(value, 'hex') FROM json_array_elements_text(@out::text::json))`,
@@ -106,9 +100,9 @@ UPDATE {message} SET ` + setEnd + `, history = right(history || v.h, ` + maxHist
 FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, s smallint, g bigint, d bigint, a integer, c integer, w text, h text)` + stillWaits,
 }
 
-var sqlite = &engine{
-	Engine: dialect.SQLite, file: "schema/sqlite.sql", groups: steppedGroups, clients: steppedClients, least: `MIN`,
-	insertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook,
+var sqlite = &Engine{
+	Engine: dialect.SQLite, groups: steppedGroups, clients: steppedClients, least: `MIN`,
+	InsertOnce: `INSERT`, onConflict: onKey, replace: `INSERT`, replaced: onWebhook,
 	isHeld: `seq IN (SELECT value FROM json_each(@held))`,
 	isOut:  `hex(entity) IN (SELECT value FROM json_each(@out))`,
 	moves: `
@@ -120,9 +114,9 @@ FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, j
   json_extract(value, '$.d') AS d, json_extract(value, '$.a') AS a, json_extract(value, '$.c') AS c, json_extract(value, '$.w') AS w, json_extract(value, '$.h') AS h FROM json_each(@rows)) AS v` + stillWaits,
 }
 
-var mySQL = &engine{
-	Engine: dialect.MySQL, file: "schema/mysql.sql", groups: groupedGroups, clients: groupedClients, least: `LEAST`,
-	insertOnce: `INSERT IGNORE`, replace: `REPLACE`, lockRows: ` FOR UPDATE SKIP LOCKED`,
+var mySQL = &Engine{
+	Engine: dialect.MySQL, groups: groupedGroups, clients: groupedClients, least: `LEAST`,
+	InsertOnce: `INSERT IGNORE`, replace: `REPLACE`, LockRows: ` FOR UPDATE SKIP LOCKED`,
 	isHeld: `seq IN (SELECT n FROM JSON_TABLE(@held, '$[*]' COLUMNS (n bigint PATH '$')) held)`,
 	isOut:  `entity IN (SELECT UNHEX(h) FROM JSON_TABLE(@out, '$[*]' COLUMNS (h varchar(2048) CHARACTER SET ascii PATH '$')) out_)`,
 	moves: `
@@ -134,8 +128,9 @@ UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigin
 SET ` + setEnd + `, history = RIGHT(CONCAT(history, v.h), ` + maxHistory + `)` + stillWaits,
 }
 
-func engineOf(d sqlstore.Dialect) (*engine, error) {
-	for _, known := range []*engine{postgreSQL, sqlite, mySQL} {
+// EngineOf returns the engine of a dialect.
+func EngineOf(d sqlstore.Dialect) (*Engine, error) {
+	for _, known := range []*Engine{postgreSQL, sqlite, mySQL} {
 		if known.Name == d.String() {
 			return known, nil
 		}
@@ -143,6 +138,10 @@ func engineOf(d sqlstore.Dialect) (*engine, error) {
 	return nil, errors.New("outbox: no dialect: pass PostgreSQL, MySQL or SQLite of package sqlstore")
 }
 
-// ifNew ends an INSERT that does nothing if a row with the key exists. The key is named, so that
+// IfNew ends an INSERT that does nothing if a row with the key exists. The key is named, so that
 // PostgreSQL refuses the statement while a restore hasn't created it yet.
-func (e *engine) ifNew(key string) string { return strings.Replace(e.onConflict, "KEY", key, 1) }
+func (e *Engine) IfNew(key string) string { return strings.Replace(e.onConflict, "KEY", key, 1) }
+
+// Clients starts a SELECT from f, the next @limit clients after @after with notifications in a state. How
+// many they have doesn't count.
+func (e *Engine) Clients(state string) string { return strings.ReplaceAll(e.clients, "STATE", state) }

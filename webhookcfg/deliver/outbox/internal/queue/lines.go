@@ -55,7 +55,7 @@ SELECT 4, NULL, id, beat FROM {process} WHERE id <> @me`
 func (t *Tables) poll(ctx context.Context, me int64, after int64, gaps []int64, isMine func(client string) bool) (f found, err error) {
 	below := ""
 	if len(gaps) > 0 {
-		below = pollGaps + t.engine.isHeld
+		below = pollGaps + t.Engine.isHeld
 	}
 	f.others = make(map[int64]int64)
 	v := dialect.Values{
@@ -63,7 +63,7 @@ func (t *Tables) poll(ctx context.Context, me int64, after int64, gaps []int64, 
 	}
 	seen := make(map[string]bool)
 	n := 0
-	err = t.query(ctx, t.db, strings.Replace(pollNews, `GAPS`, below, 1)+pollLines, v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, strings.Replace(pollNews, `GAPS`, below, 1)+pollLines, v, func(rows *sql.Rows) error {
 		var kind int
 		var id []byte
 		var number, detail int64
@@ -115,13 +115,13 @@ func (t *Tables) claim(ctx context.Context, me *identity, clients, waiting []str
 		claimed = nil
 		v := dialect.Values{"me": me.id, "never": int64(never)}
 		params := list(both, v)
-		create := t.engine.insertOnce + ` INTO {line} (client, owner, due) VALUES ` + `(` + strings.ReplaceAll(params, `,`, `,0,@never),(`) + `,0,@never)` + t.engine.ifNew("client")
-		if _, err := t.exec(ctx, tx, create, v); err != nil {
+		create := t.Engine.InsertOnce + ` INTO {line} (client, owner, due) VALUES ` + `(` + strings.ReplaceAll(params, `,`, `,0,@never),(`) + `,0,@never)` + t.Engine.IfNew("client")
+		if _, err := t.Exec(ctx, tx, create, v); err != nil {
 			return err
 		}
 		var others []string
-		free := `SELECT client FROM {line} WHERE owner IN (0, @me) AND client IN (` + params + `)` + t.engine.lockRows
-		err := t.query(ctx, tx, free, v, func(rows *sql.Rows) error {
+		free := `SELECT client FROM {line} WHERE owner IN (0, @me) AND client IN (` + params + `)` + t.Engine.LockRows
+		err := t.Query(ctx, tx, free, v, func(rows *sql.Rows) error {
 			var client []byte
 			err := rows.Scan(&client)
 			if isWaiting[string(client)] {
@@ -132,10 +132,10 @@ func (t *Tables) claim(ctx context.Context, me *identity, clients, waiting []str
 			return err
 		})
 		if err == nil && len(claimed) > 0 {
-			_, err = t.exec(ctx, tx, `UPDATE {line} SET owner = @me, due = @never, shut = 0 WHERE client IN (`+list(claimed, v)+`)`, v)
+			_, err = t.Exec(ctx, tx, `UPDATE {line} SET owner = @me, due = @never, shut = 0 WHERE client IN (`+list(claimed, v)+`)`, v)
 		}
 		if err == nil && len(others) > 0 {
-			_, err = t.exec(ctx, tx, `UPDATE {line} SET due = {now} WHERE owner = 0 AND due > {now} AND client IN (`+list(others, v)+`)`, v)
+			_, err = t.Exec(ctx, tx, `UPDATE {line} SET due = {now} WHERE owner = 0 AND due > {now} AND client IN (`+list(others, v)+`)`, v)
 		}
 		return err
 	})
@@ -151,7 +151,7 @@ type giveBack struct {
 }
 
 // giveBack gives a line back. If it was marked meanwhile, it's due.
-func (t *Tables) giveBack(ctx context.Context, tx conn, me int64, b giveBack) error {
+func (t *Tables) giveBack(ctx context.Context, tx Conn, me int64, b giveBack) error {
 	shut := 0
 	if b.isShut {
 		shut = 1
@@ -161,7 +161,7 @@ func (t *Tables) giveBack(ctx context.Context, tx conn, me int64, b giveBack) er
 	if b.isGone {
 		text = `DELETE FROM {line} WHERE client = @client AND owner = @me`
 	}
-	_, err := t.exec(ctx, tx, text, v)
+	_, err := t.Exec(ctx, tx, text, v)
 	return err
 }
 
@@ -173,7 +173,7 @@ const surveyPage = 1000
 func (t *Tables) survey(ctx context.Context, me int64, after string) (clients []string, next string, err error) {
 	v := dialect.Values{"after": []byte(after), "limit": surveyPage, "me": me}
 	n := 0
-	err = t.query(ctx, t.db, t.engine.clients+`
+	err = t.Query(ctx, t.DB, t.Engine.Clients(`0`)+`
 SELECT f.client, CASE WHEN l.client IS NULL THEN 1 WHEN l.owner = @me OR l.owner = 0 AND l.due > {now} AND l.shut = 0
   THEN CASE WHEN (SELECT m.grp FROM {message} m WHERE m.state = 0 AND m.client = f.client ORDER BY m.grp, m.due, m.seq LIMIT 1) <= 1 THEN 1 ELSE 0 END ELSE 0 END
 FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDER BY f.client`, v, func(rows *sql.Rows) error {
@@ -194,6 +194,30 @@ FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDE
 
 // newest returns the highest number of a notification.
 func (t *Tables) newest(ctx context.Context) (n int64, err error) {
-	err = t.query(ctx, t.db, `SELECT seq FROM {message} ORDER BY seq DESC LIMIT 1`, nil, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	err = t.Query(ctx, t.DB, `SELECT seq FROM {message} ORDER BY seq DESC LIMIT 1`, nil, func(rows *sql.Rows) error { return rows.Scan(&n) })
 	return n, err
+}
+
+// Forget removes all that's known about a client but its notifications. If a process has its line, it's
+// asked to drop what's in its memory and to remove the line, unless the process is dead. Forget reports
+// whether there's no line.
+func (t *Tables) Forget(ctx context.Context, client string, isDead bool) (isForgotten bool, err error) {
+	v := dialect.Values{"client": []byte(client), "erased": erased}
+	remove := `DELETE FROM {line} WHERE client = @client`
+	if !isDead {
+		remove += ` AND owner = 0`
+	}
+	for _, text := range []string{
+		remove,
+		`UPDATE {line} SET due = @erased WHERE client = @client`,
+		`DELETE FROM {pause} WHERE client = @client`,
+		`DELETE FROM {mark} WHERE client = @client`,
+	} {
+		if _, err := t.Exec(ctx, t.DB, text, v); err != nil {
+			return false, err
+		}
+	}
+	isForgotten = true
+	err = t.Query(ctx, t.DB, `SELECT 1 FROM {line} WHERE client = @client`, v, func(*sql.Rows) error { isForgotten = false; return nil })
+	return isForgotten, err
 }

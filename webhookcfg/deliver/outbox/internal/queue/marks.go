@@ -17,17 +17,24 @@ type mark struct {
 // maxMarks is how many marks of a client a process looks at a time. The others follow.
 const maxMarks = 1000
 
-// Mark says that a webhook was set or unset, or that notifications were sent again, so whoever has the
-// client's line looks at what waits. A client without a line has nothing that was ever looked at.
-func (t *Tables) Mark(ctx context.Context, client, entity string) error {
+// mark says that a webhook was set or unset, so whoever has the client's line looks at what waits. A
+// client without a line has nothing that was ever looked at.
+func (t *Tables) mark(ctx context.Context, client, entity string) error {
 	v := dialect.Values{"client": []byte(client), "entity": []byte(entity)}
-	rows, err := t.exec(ctx, t.db, `UPDATE {mark} SET n = n + 1 WHERE client = @client AND entity = @entity`, v)
+	rows, err := t.Exec(ctx, t.DB, `UPDATE {mark} SET n = n + 1 WHERE client = @client AND entity = @entity`, v)
 	if err == nil && rows == 0 {
-		_, err = t.exec(ctx, t.db, t.engine.insertOnce+` INTO {mark} (client, entity, n) SELECT client, @entity, 1 FROM {line} WHERE client = @client`+t.engine.ifNew("client, entity"), v)
+		_, err = t.Exec(ctx, t.DB, t.Engine.InsertOnce+` INTO {mark} (client, entity, n) SELECT client, @entity, 1 FROM {line} WHERE client = @client`+t.Engine.IfNew("client, entity"), v)
 	}
 	if err == nil {
-		_, err = t.exec(ctx, t.db, `UPDATE {line} SET due = CASE WHEN owner <> 0 THEN `+t.engine.least+`(due, 0) WHEN due > {now} THEN {now} ELSE due END WHERE client = @client`, v)
+		err = t.wake(ctx, client)
 	}
+	return err
+}
+
+// wake makes a client's line due, whoever has it.
+func (t *Tables) wake(ctx context.Context, client string) error {
+	_, err := t.Exec(ctx, t.DB, `UPDATE {line} SET due = CASE WHEN owner <> 0 THEN `+t.Engine.least+`(due, 0) WHEN due > {now} THEN {now} ELSE due END WHERE client = @client`,
+		dialect.Values{"client": []byte(client)})
 	return err
 }
 
@@ -36,7 +43,7 @@ func (t *Tables) Mark(ctx context.Context, client, entity string) error {
 func (t *Tables) marks(ctx context.Context, me int64, clients []string) (all []mark, err error) {
 	v := dialect.Values{"me": me, "never": int64(never), "limit": maxMarks}
 	in := list(clients, v)
-	if _, err := t.exec(ctx, t.db, `UPDATE {line} SET due = @never WHERE owner = @me AND due = 0 AND client IN (`+in+`)`, v); err != nil {
+	if _, err := t.Exec(ctx, t.DB, `UPDATE {line} SET due = @never WHERE owner = @me AND due = 0 AND client IN (`+in+`)`, v); err != nil {
 		return nil, err
 	}
 	all, err = t.readMarks(ctx, `client IN (`+in+`)`, v)
@@ -55,7 +62,7 @@ func (t *Tables) marks(ctx context.Context, me int64, clients []string) (all []m
 }
 
 func (t *Tables) readMarks(ctx context.Context, condition string, v dialect.Values) (all []mark, err error) {
-	err = t.query(ctx, t.db, `SELECT client, entity, n FROM {mark} WHERE `+condition+` ORDER BY client, entity LIMIT @limit`, v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, `SELECT client, entity, n FROM {mark} WHERE `+condition+` ORDER BY client, entity LIMIT @limit`, v, func(rows *sql.Rows) error {
 		var m mark
 		var client, entity []byte
 		err := rows.Scan(&client, &entity, &m.n)
@@ -67,8 +74,8 @@ func (t *Tables) readMarks(ctx context.Context, condition string, v dialect.Valu
 }
 
 // unmark removes a mark, unless the webhook was set again since.
-func (t *Tables) unmark(ctx context.Context, tx conn, m mark) error {
-	_, err := t.exec(ctx, tx, `DELETE FROM {mark} WHERE client = @client AND entity = @entity AND n = @n`,
+func (t *Tables) unmark(ctx context.Context, tx Conn, m mark) error {
+	_, err := t.Exec(ctx, tx, `DELETE FROM {mark} WHERE client = @client AND entity = @entity AND n = @n`,
 		dialect.Values{"client": []byte(m.client), "entity": []byte(m.entity), "n": m.n})
 	return err
 }

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	columns = `seq, due, enqueued, resent, entity, grp, attempts, due - {now} AS wait, id, content_type, CASE WHEN length(body) <= 4096 THEN body END AS body, {now} - enqueued AS age`
+	columns = `seq, due, enqueued, resent, entity, grp, attempts, due - {now} AS wait, id, content_type, CASE WHEN length(body) <= 4096 THEN body END AS body, {now} - enqueued AS age, {now} - CASE WHEN resent > enqueued THEN resent ELSE enqueued END AS waited`
 
 	// groupPage is how many groups a listing has.
 	groupPage = 200
@@ -62,11 +62,11 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 				text.WriteString(` AND due <= {now}`)
 			}
 			if len(q.Without) > 0 {
-				text.WriteString(` AND NOT ` + t.engine.isOut)
+				text.WriteString(` AND NOT ` + t.Engine.isOut)
 			}
 		}
 		if len(q.Held) > 0 {
-			text.WriteString(` AND NOT ` + t.engine.isHeld)
+			text.WriteString(` AND NOT ` + t.Engine.isHeld)
 		}
 		order := `due, seq`
 		if p.Entity != "" {
@@ -76,15 +76,15 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 		text.WriteString(` ORDER BY ` + order + ` LIMIT @limit` + n + `) p` + n)
 	}
 	dues := make(map[int64]int64)
-	err := t.query(ctx, t.db, text.String(), v, func(rows *sql.Rows) error {
+	err := t.Query(ctx, t.DB, text.String(), v, func(rows *sql.Rows) error {
 		var r line.Row
 		var part int
-		var due, wait, age int64
+		var due, wait, age, waited int64
 		var entity []byte
-		if err := rows.Scan(&part, &r.Seq, &due, &r.Enqueued, &r.Resent, &entity, &r.Group, &r.Attempts, &wait, &r.ID, &r.ContentType, &r.Body, &age); err != nil {
+		if err := rows.Scan(&part, &r.Seq, &due, &r.Enqueued, &r.Resent, &entity, &r.Group, &r.Attempts, &wait, &r.ID, &r.ContentType, &r.Body, &age, &waited); err != nil {
 			return err
 		}
-		r.Entity, r.Wait, r.Age = string(entity), max(micros(wait), 0), micros(age)
+		r.Entity, r.Wait, r.Age, r.Waited = string(entity), max(micros(wait), 0), micros(age), micros(waited)
 		dues[r.Seq] = due
 		parts[part].Rows = append(parts[part].Rows, r)
 		return nil
@@ -117,7 +117,7 @@ func (t *Tables) readNext(ctx context.Context, q *line.Question, v dialect.Value
 	if text.Len() == 0 {
 		return nil
 	}
-	return t.query(ctx, t.db, text.String(), v, func(rows *sql.Rows) error {
+	return t.Query(ctx, t.DB, text.String(), v, func(rows *sql.Rows) error {
 		var part int
 		var wait int64
 		err := rows.Scan(&part, &wait)
@@ -129,8 +129,8 @@ func (t *Tables) readNext(ctx context.Context, q *line.Question, v dialect.Value
 // list reads a page of the groups in which something waits for a client.
 func (t *Tables) list(ctx context.Context, client string, after line.Group) (a line.Answer, err error) {
 	first := ` FROM {message} m WHERE m.state = 0 AND m.client = @client AND m.grp = f.grp ORDER BY m.due, m.seq LIMIT 1)`
-	text := t.engine.groups + ` SELECT f.grp, (SELECT m.entity` + first + `, (SELECT m.due - {now}` + first + ` FROM f WHERE f.grp IS NOT NULL ORDER BY f.grp`
-	err = t.query(ctx, t.db, text, dialect.Values{"client": []byte(client), "after": int64(after), "limit": groupPage}, func(rows *sql.Rows) error {
+	text := t.Engine.groups + ` SELECT f.grp, (SELECT m.entity` + first + `, (SELECT m.due - {now}` + first + ` FROM f WHERE f.grp IS NOT NULL ORDER BY f.grp`
+	err = t.Query(ctx, t.DB, text, dialect.Values{"client": []byte(client), "after": int64(after), "limit": groupPage}, func(rows *sql.Rows) error {
 		var g line.Listed
 		var entity []byte
 		var wait int64
@@ -176,7 +176,7 @@ type end struct {
 }
 
 // Write writes what became of notifications, and which ones move to another group.
-func (t *Tables) Write(ctx context.Context, tx conn, moved []line.Write, ended []End) error {
+func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended []End) error {
 	var moves []move
 	for _, w := range moved {
 		moves = append(moves, moveOf(w))
@@ -190,12 +190,12 @@ func (t *Tables) Write(ctx context.Context, tx conn, moved []line.Write, ended [
 		ends = append(ends, end{w, e.State, e.Write.Delay.Microseconds(), e.Attempts, e.Status, e.Reason, e.History})
 	}
 	if len(moves) > 0 {
-		if err := t.execJSON(ctx, tx, t.engine.moves, moves); err != nil {
+		if err := t.execJSON(ctx, tx, t.Engine.moves, moves); err != nil {
 			return err
 		}
 	}
 	if len(ends) > 0 {
-		return t.execJSON(ctx, tx, t.engine.ends, ends)
+		return t.execJSON(ctx, tx, t.Engine.ends, ends)
 	}
 	return nil
 }
@@ -205,12 +205,12 @@ func moveOf(w line.Write) move {
 }
 
 // execJSON runs the statement of a template on rows that it reads from JSON.
-func (t *Tables) execJSON(ctx context.Context, tx conn, template string, rows any) error {
+func (t *Tables) execJSON(ctx context.Context, tx Conn, template string, rows any) error {
 	text, err := json.Marshal(rows)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, tx, template, dialect.Values{"rows": string(text)})
+	_, err = t.Exec(ctx, tx, template, dialect.Values{"rows": string(text)})
 	return err
 }
 
@@ -237,7 +237,7 @@ func micros(n int64) time.Duration {
 
 // body reads the body of a notification, or nil if it's gone.
 func (t *Tables) body(ctx context.Context, seq, enqueued int64) (body []byte, err error) {
-	err = t.query(ctx, t.db, `SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`, dialect.Values{"seq": seq, "enqueued": enqueued}, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, `SELECT body FROM {message} WHERE seq = @seq AND enqueued = @enqueued`, dialect.Values{"seq": seq, "enqueued": enqueued}, func(rows *sql.Rows) error {
 		body = []byte{}
 		return rows.Scan(&body)
 	})

@@ -56,14 +56,14 @@ func (s savedState) restore(now time.Time, saved time.Duration) pause.State {
 const pauseColumns = `(client, entity, setting, failures, ends, reason, saved, state)`
 
 // savePauses writes pauses, one of each webhook, and removes those that are over.
-func (t *Tables) savePauses(ctx context.Context, tx conn, all []clientPause, now time.Time) error {
+func (t *Tables) savePauses(ctx context.Context, tx Conn, all []clientPause, now time.Time) error {
 	v := make(dialect.Values)
 	var rows []string
 	for i, p := range all {
 		n := strconv.Itoa(i)
 		v["client"+n], v["entity"+n] = []byte(p.client), []byte(p.Entity)
 		if p.IsOver(now) {
-			if _, err := t.exec(ctx, tx, `DELETE FROM {pause} WHERE client = @client`+n+` AND entity = @entity`+n, v); err != nil {
+			if _, err := t.Exec(ctx, tx, `DELETE FROM {pause} WHERE client = @client`+n+` AND entity = @entity`+n, v); err != nil {
 				return err
 			}
 			continue
@@ -83,7 +83,7 @@ func (t *Tables) savePauses(ctx context.Context, tx conn, all []clientPause, now
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := t.exec(ctx, tx, t.engine.replace+` INTO {pause} `+pauseColumns+` VALUES `+strings.Join(rows, ", ")+t.engine.replaced, v)
+	_, err := t.Exec(ctx, tx, t.Engine.replace+` INTO {pause} `+pauseColumns+` VALUES `+strings.Join(rows, ", ")+t.Engine.replaced, v)
 	return err
 }
 
@@ -91,7 +91,7 @@ func (t *Tables) savePauses(ctx context.Context, tx conn, all []clientPause, now
 func (t *Tables) pauses(ctx context.Context, clients []string, now time.Time) (all []clientPause, err error) {
 	v := make(dialect.Values)
 	text := `SELECT client, entity, setting, reason, {now} - saved, state FROM {pause} WHERE client IN (` + list(clients, v) + `) ORDER BY client, entity`
-	err = t.query(ctx, t.db, text, v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, text, v, func(rows *sql.Rows) error {
 		var p clientPause
 		var client, entity []byte
 		var saved int64

@@ -160,7 +160,7 @@ func (p *process) followHints(polling, work context.Context) {
 		p.lookAtMarks(polling, held)
 	}
 	if !p.isScarce(turnNews) { // otherwise it's not their turn
-		p.claim(polling, work, nil, others)
+		p.claim(polling, work, false, nil, others, nil)
 	}
 }
 
@@ -206,7 +206,7 @@ func (p *process) distribute(polling, work context.Context, f found) (isNews boo
 			p.leaveToOwner(client, now)
 		}
 	}
-	return p.claim(polling, work, f.due, append(news, p.unclaimed(now)...)) || isNews
+	return p.claim(polling, work, true, f.due, append(news, p.unclaimed(now)...), nil) || isNews
 }
 
 // leaveToOwner leaves a client with news to the process to which it belongs, for a while.
@@ -252,7 +252,7 @@ func (p *process) survey(polling, work context.Context) {
 			}
 		}
 		for page := range slices.Chunk(others, claimPage) {
-			p.claim(polling, work, nil, page)
+			p.claim(polling, work, false, nil, nil, page)
 		}
 		if next == "" || !wait(polling, time.Since(start)) { // the others' turn
 			return
@@ -268,18 +268,20 @@ func (p *process) isScarce(kind int) bool {
 	return p.scarce[kind]
 }
 
-// free returns how many turns of a kind are free. The other kind has half of them if it wants them.
-func (p *process) free(kind int, isWanted bool) int {
+// free returns how many turns of a kind are free. Lines that are due have half of them at most, and
+// those with news that, too, if others are due.
+func (p *process) free(kind int, areDue bool) int {
 	most := p.options.Clients
-	if isWanted || p.scarce[1-kind] {
+	if kind == turnDue || areDue || p.scarce[turnDue] {
 		most = max(most/2, 1)
 	}
 	return max(min(most-p.active[kind], p.options.Clients-p.active[0]-p.active[1]), 0)
 }
 
 // claim claims lines as long as there are turns, and starts to drain them. Those with news that get
-// no turn become due, so they wait in the tables, in one order with all others.
-func (p *process) claim(polling, work context.Context, due, news []string) bool {
+// no turn become due, and so do those that are waiting, so they wait in the tables, in one order with
+// all others. Only a poll knows of all that want a turn.
+func (p *process) claim(polling, work context.Context, isPoll bool, due, news, waiting []string) bool {
 	p.mu.Lock()
 	seen := make(map[string]bool)
 	others := func(clients []string) []string {
@@ -292,12 +294,15 @@ func (p *process) claim(polling, work context.Context, due, news []string) bool 
 	p.unsure = others(p.unsure)
 	due = slices.Concat(p.unsure, others(due))
 	news = others(news)
-	dues := min(len(due), p.free(turnDue, len(news) > 0), claimPage)
+	dues := min(len(due), p.free(turnDue, true), claimPage)
 	fresh := min(len(news), p.free(turnNews, len(due) > 0), p.options.Clients-p.active[0]-p.active[1]-dues)
 	fresh = max(fresh, 0)
-	p.scarce = [2]bool{len(due) > dues, len(news) > fresh}
+	if isPoll {
+		p.scarce = [2]bool{len(due) > dues, len(news) > fresh}
+	}
 	p.mu.Unlock()
-	claims, waiting := slices.Concat(due[:dues], news[:fresh]), news[fresh:]
+	claims := slices.Concat(due[:dues], news[:fresh])
+	waiting = append(waiting, news[fresh:]...)
 	if len(claims)+len(waiting) == 0 {
 		return false
 	}
@@ -357,11 +362,7 @@ func (p *process) start(ctx context.Context, client string, kind int, pauses []c
 			d.line.Restore(s.Pause)
 		}
 	}
-	for _, m := range marks {
-		if m.client == client {
-			d.mark(m)
-		}
-	}
+	d.woken(marks)
 	p.mu.Lock()
 	p.lines[client] = d
 	delete(p.elsewhere, client)
@@ -382,12 +383,9 @@ func (p *process) lookAtMarks(ctx context.Context, clients []string) {
 		p.unread = clients // no poll may find them again
 		return
 	}
-	for _, m := range marks {
-		if d := p.held(m.client); d != nil {
-			d.mu.Lock()
-			d.mark(m)
-			d.mu.Unlock()
-			signal(d.kick)
+	for _, client := range clients {
+		if d := p.held(client); d != nil {
+			d.woken(marks)
 		}
 	}
 }

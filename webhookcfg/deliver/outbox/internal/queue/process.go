@@ -50,8 +50,8 @@ type process struct {
 	drains   sync.WaitGroup
 }
 
-// The kinds of turns. Each has half of them while others of the other kind wait, so that who has
-// something new doesn't wait behind all backlogs.
+// The kinds of turns. Half of them are for those with something new, so that they don't wait behind all
+// backlogs.
 const (
 	turnDue = iota
 	turnNews
@@ -74,10 +74,10 @@ func newProcess(q *Queue) *process {
 
 // join registers the process, if the tables are as they should be, and finds out what's new from here
 // on.
-func (p *process) join(ctx context.Context, check func(context.Context) error) error {
+func (p *process) join(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := check(call); err != nil {
+	if err := p.options.Check(call); err != nil {
 		return err
 	}
 	newest, err := p.tables.newest(call)
@@ -106,7 +106,7 @@ func (p *process) run(ctx context.Context) {
 	background.Go(func() { p.keepLease(work) })
 	background.Go(func() { p.writer.run(work) })
 	for _, beside := range p.options.Beside {
-		background.Go(func() { beside(polling) })
+		background.Go(func() { beside(polling, p.id) })
 	}
 	p.look(polling, work)
 

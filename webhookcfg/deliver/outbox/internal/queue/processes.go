@@ -49,14 +49,14 @@ var (
 // at a time joins, so that each sees the others.
 func (t *Tables) join(ctx context.Context, me *identity, settings string) error {
 	v := dialect.Values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
-	return t.transaction(ctx, func(tx *sql.Tx) error {
-		if _, err := t.exec(ctx, tx, `UPDATE {schema} SET version = version WHERE id = 1`+t.engine.untilIdle, v); err != nil {
+	return t.Transaction(ctx, func(tx *sql.Tx) error {
+		if _, err := t.Exec(ctx, tx, `UPDATE {schema} SET version = version WHERE id = 1`+t.Engine.untilIdle, v); err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, tx, `INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`, v); err != nil {
+		if _, err := t.Exec(ctx, tx, `INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`, v); err != nil {
 			return err
 		}
-		return t.query(ctx, tx, `SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`, v, func(*sql.Rows) error { return ErrSettings })
+		return t.Query(ctx, tx, `SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`, v, func(*sql.Rows) error { return ErrSettings })
 	})
 }
 
@@ -70,7 +70,7 @@ func (t *Tables) join(ctx context.Context, me *identity, settings string) error 
 // errLost.
 func (t *Tables) fenced(ctx context.Context, me *identity, change func(tx *sql.Tx) error) error {
 	beat, stored := me.beat()
-	err := t.transaction(ctx, func(tx *sql.Tx) error {
+	err := t.Transaction(ctx, func(tx *sql.Tx) error {
 		if err := t.extend(ctx, tx, me.id, beat, stored); err != nil {
 			return err
 		}
@@ -85,17 +85,17 @@ func (t *Tables) fenced(ctx context.Context, me *identity, change func(tx *sql.T
 // renew extends the lease of a process.
 func (t *Tables) renew(ctx context.Context, me *identity) error {
 	beat, stored := me.beat()
-	err := t.extend(ctx, t.db, me.id, beat, stored)
+	err := t.extend(ctx, t.DB, me.id, beat, stored)
 	if err == nil {
 		me.hasStored(beat)
 	}
 	return err
 }
 
-func (t *Tables) extend(ctx context.Context, c conn, me int64, beat, stored int64) error {
-	rows, err := t.exec(ctx, c, `
+func (t *Tables) extend(ctx context.Context, c Conn, me int64, beat, stored int64) error {
+	rows, err := t.Exec(ctx, c, `
 UPDATE {process} SET until = {now} + @lease, beat = CASE WHEN beat < @beat THEN @beat ELSE beat END
-WHERE id = @me AND beat >= @stored`+t.engine.untilIdle, dialect.Values{"me": me, "lease": lease.Microseconds(), "beat": beat, "stored": stored})
+WHERE id = @me AND beat >= @stored`+t.Engine.untilIdle, dialect.Values{"me": me, "lease": lease.Microseconds(), "beat": beat, "stored": stored})
 	if err == nil && rows == 0 {
 		err = errLost
 	}
@@ -104,20 +104,20 @@ WHERE id = @me AND beat >= @stored`+t.engine.untilIdle, dialect.Values{"me": me,
 
 // leave removes a process, and gives all its lines back.
 func (t *Tables) leave(ctx context.Context, me *identity) error {
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
+	return t.Transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }
 
 // bury removes processes without a sign of life after the given one, and makes their lines due.
 func (t *Tables) bury(ctx context.Context, dead map[int64]int64) (n int, err error) {
-	err = t.transaction(ctx, func(tx *sql.Tx) error {
+	err = t.Transaction(ctx, func(tx *sql.Tx) error {
 		n = 0
 		// The first statement takes SQLite's lock.
-		if _, err := t.exec(ctx, tx, `DELETE FROM {process} WHERE id = 0`, nil); err != nil {
+		if _, err := t.Exec(ctx, tx, `DELETE FROM {process} WHERE id = 0`, nil); err != nil {
 			return err
 		}
 		for _, id := range slices.Sorted(maps.Keys(dead)) {
 			isDead := false
-			err := t.query(ctx, tx, `SELECT id FROM {process} WHERE id = @id AND beat = @beat`+t.engine.lockRows, dialect.Values{"id": id, "beat": dead[id]}, func(rows *sql.Rows) error {
+			err := t.Query(ctx, tx, `SELECT id FROM {process} WHERE id = @id AND beat = @beat`+t.Engine.LockRows, dialect.Values{"id": id, "beat": dead[id]}, func(rows *sql.Rows) error {
 				isDead = true
 				return rows.Scan(new(int64))
 			})
@@ -138,9 +138,9 @@ func (t *Tables) bury(ctx context.Context, dead map[int64]int64) (n int, err err
 // was doing.
 func (t *Tables) remove(ctx context.Context, tx *sql.Tx, id int64) error {
 	v := dialect.Values{"me": id}
-	if _, err := t.exec(ctx, tx, `DELETE FROM {process} WHERE id = @me`, v); err != nil {
+	if _, err := t.Exec(ctx, tx, `DELETE FROM {process} WHERE id = @me`, v); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, tx, `UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`, v)
+	_, err := t.Exec(ctx, tx, `UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`, v)
 	return err
 }

@@ -56,6 +56,10 @@ type Options struct {
 	Grace time.Duration
 	// Settings are those that all processes have to agree on.
 	Settings string
+	// Check says whether the tables are as they should be, and IsFatal whether Run can't start with an
+	// error.
+	Check   func(ctx context.Context) error
+	IsFatal func(err error) bool
 	// Warn logs an error. It's nil if there was none.
 	Warn func(ctx context.Context, what string, err error)
 	// TookOver and Lost are called when the process took over from others, and when it has lost its
@@ -63,7 +67,7 @@ type Options struct {
 	TookOver func(processes int)
 	Lost     func()
 	// Beside is what else a process does while it has a lease, until the context ends.
-	Beside []func(ctx context.Context)
+	Beside []func(ctx context.Context, me int64)
 }
 
 // Queue sends what waits in tables.
@@ -94,24 +98,24 @@ func New(t *Tables, s Sender, o Options) *Queue {
 // being too late.
 const callTimeout = 15 * time.Second
 
-// Run sends what waits until ctx ends. The error is ErrSettings, or one that isFatal says has to end
-// it.
-func (q *Queue) Run(ctx context.Context, check func(ctx context.Context) error, isFatal func(error) bool) error {
+// Run sends what waits until ctx ends. The error is ErrSettings, or one that's fatal at the start.
+func (q *Queue) Run(ctx context.Context) error {
+	hasStarted := false
 	for {
 		p := newProcess(q)
 		start := time.Now()
-		err := p.join(ctx, check)
+		err := p.join(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrSettings), err != nil && isFatal(err):
+		case errors.Is(err, ErrSettings), err != nil && !hasStarted && q.options.IsFatal(err):
 			return err
 		case err != nil:
 			q.options.Warn(ctx, "can't start", err)
 			wait(ctx, jitter(time.Second))
 			continue
 		}
-		isFatal = func(error) bool { return false }
+		hasStarted = true
 		p.extended(start)
 		q.setProcess(p)
 		p.run(ctx)
@@ -224,7 +228,17 @@ func (q *Queue) markChanged() {
 
 // Mark is Changed for those who want to wait, and to know the error.
 func (q *Queue) Mark(ctx context.Context, client, entity string) error {
-	if err := q.tables.Mark(ctx, client, entity); err != nil {
+	return q.woken(client, q.tables.mark(ctx, client, entity))
+}
+
+// Resent says that notifications of a client were sent again.
+func (q *Queue) Resent(ctx context.Context, client string) error {
+	return q.woken(client, q.tables.wake(ctx, client))
+}
+
+// woken says that the line of a client was made due.
+func (q *Queue) woken(client string, err error) error {
+	if err != nil {
 		return err
 	}
 	q.wakes.Add(1)

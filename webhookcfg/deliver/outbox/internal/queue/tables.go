@@ -3,9 +3,12 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
@@ -13,50 +16,70 @@ import (
 
 // Tables are those of the queue in a database.
 type Tables struct {
-	db     *sql.DB
-	engine *engine
-	prefix string
+	// DB is the database, Engine what kind of database it is, and Prefix starts the tables' names.
+	DB     *sql.DB
+	Engine *Engine
+	Prefix string
+
+	statements sync.Map // by their templates
+	known      atomic.Int64
 }
 
 // NewTables returns the tables with a prefix in a database.
 func NewTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*Tables, error) {
-	e, err := engineOf(d)
+	e, err := EngineOf(d)
 	if err != nil {
 		return nil, err
 	}
-	return &Tables{db, e, prefix}, nil
+	return &Tables{DB: db, Engine: e, Prefix: prefix}, nil
 }
 
 // WithClock returns the tables with another expression for the time, so that tests can set it.
 func (t *Tables) WithClock(now string) *Tables {
-	e := *t.engine
+	e := *t.Engine
 	e.Now = now
-	return &Tables{t.db, &e, t.prefix}
+	return &Tables{DB: t.DB, Engine: &e, Prefix: t.Prefix}
 }
 
-// Create creates the tables.
-func (t *Tables) Create(ctx context.Context) error {
-	text, err := schemas.ReadFile(t.engine.file)
+//go:embed schema
+var schemas embed.FS
+
+// Schema returns the statements that create the tables with a prefix in databases of a dialect.
+func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
+	e, err := EngineOf(d)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, statement := range dialect.Schema(string(text), t.prefix) {
-		if _, err := t.db.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	text, err := schemas.ReadFile("schema/" + strings.ToLower(e.Name) + ".sql")
+	return dialect.Schema(string(text), prefix), err
 }
 
-// conn is a database or a transaction.
-type conn interface {
+// Conn is a database or a transaction. See [sql.Tx].
+type Conn interface {
+	// ExecContext is that of [sql.Tx].
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	// QueryContext is that of [sql.Tx].
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// exec runs the statement of a template. It returns how many rows that has changed.
-func (t *Tables) exec(ctx context.Context, c conn, template string, v dialect.Values) (rows int64, err error) {
-	s := t.engine.Compile(template, t.prefix+"outbox_")
+// maxStatements is how many statements are remembered. Those of questions come in many kinds.
+const maxStatements = 1000
+
+// Statement returns the statement of a template, in which {message} is a table.
+func (t *Tables) Statement(template string) dialect.Statement {
+	if known, ok := t.statements.Load(template); ok {
+		return known.(dialect.Statement)
+	}
+	s := t.Engine.Compile(template, t.Prefix+"outbox_")
+	if t.known.Add(1) <= maxStatements {
+		t.statements.Store(template, s)
+	}
+	return s
+}
+
+// Exec runs the statement of a template. It returns how many rows that has changed.
+func (t *Tables) Exec(ctx context.Context, c Conn, template string, v dialect.Values) (rows int64, err error) {
+	s := t.Statement(template)
 	result, err := c.ExecContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return 0, err
@@ -64,9 +87,9 @@ func (t *Tables) exec(ctx context.Context, c conn, template string, v dialect.Va
 	return result.RowsAffected()
 }
 
-// query runs the statement of a template, and calls scan for each row.
-func (t *Tables) query(ctx context.Context, c conn, template string, v dialect.Values, scan func(*sql.Rows) error) error {
-	s := t.engine.Compile(template, t.prefix+"outbox_")
+// Query runs the statement of a template, and calls scan for each row.
+func (t *Tables) Query(ctx context.Context, c Conn, template string, v dialect.Values, scan func(*sql.Rows) error) error {
+	s := t.Statement(template)
 	rows, err := c.QueryContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return err
@@ -80,10 +103,10 @@ func (t *Tables) query(ctx context.Context, c conn, template string, v dialect.V
 	return rows.Err()
 }
 
-// transaction calls change in a transaction. Its first statement should write, so that SQLite
+// Transaction calls change in a transaction. Its first statement should write, so that SQLite
 // takes its lock with it.
-func (t *Tables) transaction(ctx context.Context, change func(tx *sql.Tx) error) error {
-	tx, err := t.db.BeginTx(ctx, nil)
+func (t *Tables) Transaction(ctx context.Context, change func(tx *sql.Tx) error) error {
+	tx, err := t.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,8 @@ func (h *history) work() {
 	for _, p := range h.line.Unsaved() {
 		h.pauses[p.Entity] = p
 	}
-	maps.DeleteFunc(h.changed, func(entity string, _ bool) bool { return h.line.HasGathered(entity) })
+	left := h.line.Ungathered()
+	maps.DeleteFunc(h.changed, func(entity string, _ bool) bool { return !left[entity] })
 	if !h.isWriting && len(h.writes) > 0 {
 		h.isWriting = true
 		h.after(time.Duration(h.random.IntN(60))*time.Millisecond, h.write)
@@ -289,7 +290,7 @@ func run(t *testing.T, seed uint64) {
 		case 6:
 			h.exec(`UPDATE wh_outbox_message SET state = 0, grp = 1, due = ?, attempts = 0, resent = ? WHERE state <> 0 AND seq % 7 = ?`, h.now.UnixMicro(), h.now.UnixMicro(), h.random.IntN(7))
 			clear(h.ended)
-			h.change("", func() {})
+			h.line.Resent()
 		default:
 			for range 1 + h.random.IntN(3) {
 				h.enqueue(entities[h.random.IntN(len(entities))], 1<<h.random.IntN(6))

@@ -143,3 +143,95 @@ func TestLateCommit(t *testing.T) {
 		}
 	})
 }
+
+// TestTurns: of more clients than a process sends to at a time, all get their turn, and one with
+// something new doesn't wait behind those with a backlog.
+func TestTurns(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.receives("slow", receiver{takes: time.Second})
+		for i := range 12 {
+			w.set(fmt.Sprint("c", i), "", "slow")
+			w.enqueue(fmt.Sprint("c", i), "e", 10)
+		}
+		w.set("new", "", "good")
+		p := w.start(queue.Options{Clients: 4})
+		defer p.end()
+		for i := range 20 {
+			time.Sleep(1500 * time.Millisecond)
+			w.enqueue("new", "e", 1)
+			start := time.Now()
+			for !w.has(fmt.Sprint("m", 12*10+1+i)) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if took := time.Since(start); took > 500*time.Millisecond {
+				t.Errorf("a new notification waits for %v", took)
+			}
+		}
+		had := make(map[string]bool)
+		for _, a := range w.arrivals {
+			had[w.sent[a.id].client] = true
+		}
+		if len(had) != 13 {
+			t.Errorf("%d of 13 clients had a turn", len(had))
+		}
+		t.Log(w.within(3 * time.Minute))
+	})
+}
+
+// TestManyMarks: what waits for overrides by the thousand goes out soon after they were set to a place
+// that works, and nothing of it stays in the tables.
+func TestManyMarks(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const n = 1500
+		w.limits.PerClient = 50
+		w.set("acme", "", "bad")
+		w.receives("bad", receiver{takes: time.Millisecond, fails: line.NoConnection})
+		w.receives("good", receiver{takes: time.Millisecond})
+		for i := range n {
+			w.enqueue("acme", fmt.Sprint("e", i), 1)
+		}
+		p := w.start(queue.Options{})
+		defer p.end()
+		time.Sleep(2 * time.Minute)
+		for i := range n {
+			w.set("acme", fmt.Sprint("e", i), "good")
+			p.Changed("acme", fmt.Sprint("e", i))
+		}
+		t.Log(w.within(time.Minute))
+		time.Sleep(time.Minute)
+		marks := 0
+		if err := w.db.QueryRow(`SELECT COUNT(*) FROM wh_outbox_mark`).Scan(&marks); err != nil || marks > 0 {
+			t.Errorf("%d marks are left, %v", marks, err)
+		}
+	})
+}
+
+// TestLoad: while outcomes can't be written, clients with a backlog start nothing beyond a bound. Then they
+// go on.
+func TestLoad(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.mayRepeat = true
+		for i := range 30 {
+			name := fmt.Sprint("c", i)
+			w.set(name, "", "good"+name)
+			for e := range 10 {
+				w.enqueue(name, fmt.Sprint("e", e), 10)
+			}
+		}
+		p := w.start(queue.Options{Clients: 64})
+		defer p.end()
+		for len(w.left()) > 2800 {
+			time.Sleep(time.Millisecond)
+		}
+		before := len(w.arrivals)
+		thaw := p.faults.freeze()
+		time.Sleep(2 * time.Second)
+		// Those under way, up to the bound, one more for each client, and the window in which one that has
+		// just written may start.
+		if n := len(w.arrivals) - before; n > 128+64+30 {
+			t.Errorf("%d attempts without a write", n)
+		}
+		thaw()
+		t.Log(w.within(30 * time.Second))
+	})
+}

@@ -32,7 +32,13 @@ type deeds struct {
 	faultless time.Time // when the last fault of a process was over
 	hostBad   map[string]time.Time
 	setAt     map[string]time.Time // when the webhook of a client's entity was set to another URL
-	gaps      []int64              // numbers whose transactions are open
+	gaps      []gap                // transactions that are open
+}
+
+// gap is a number whose transaction is open since a time.
+type gap struct {
+	number int64
+	since  time.Time
 }
 
 var (
@@ -91,7 +97,7 @@ func (d *deeds) again(name string) {
 	}
 	d.mu.Unlock()
 	d.trace("%d of %s are sent again", n, name)
-	if err := one(d, d.processes).Mark(d.t.Context(), name, ""); err != nil {
+	if err := one(d, d.processes).Resent(d.t.Context(), name); err != nil {
 		d.t.Log(err)
 		d.faulty(0)
 	}
@@ -183,11 +189,15 @@ func (d *deeds) checkSoon() {
 // late commits a transaction that was open while others were committed, or opens one.
 func (d *deeds) late() {
 	if len(d.gaps) > 0 && d.random.IntN(2) == 0 {
-		number := d.gaps[0]
+		opened := d.gaps[0]
+		number := opened.number
 		d.gaps = d.gaps[1:]
 		d.mu.Lock()
 		s := &sent{client: one(d, clients), entity: one(d, entities), seq: len(d.sent) + 1, committed: time.Now()}
 		s.id = fmt.Sprint("m", s.seq)
+		if time.Since(opened.since) > 45*time.Second {
+			s.committed = s.committed.Add(90 * time.Second) // the survey finds it
+		}
 		d.sent[s.id] = s
 		d.mu.Unlock()
 		if _, err := d.db.Exec(`INSERT INTO wh_outbox_message (seq, client, entity, id, enqueued, content_type, body) VALUES (?, ?, ?, ?, bubble_now(), '', 'x')`, number, []byte(s.client), []byte(s.entity), s.id); err != nil {
@@ -198,7 +208,7 @@ func (d *deeds) late() {
 	}
 	var number int64
 	if err := d.db.QueryRow(`UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'wh_outbox_message' RETURNING seq`).Scan(&number); err == nil {
-		d.gaps = append(d.gaps, number)
+		d.gaps = append(d.gaps, gap{number, time.Now()})
 	}
 }
 

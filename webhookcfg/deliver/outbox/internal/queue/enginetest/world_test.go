@@ -84,9 +84,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		clients: make(map[string]*client), receivers: make(map[string]*receiver), sent: make(map[string]*sent), underWay: make(map[string]int),
 	}
 	w.db = w.open(2, new(faults))
-	if err := w.tables(w.db).Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, w.db)
 	return w
 }
 
@@ -132,6 +130,7 @@ func (w *world) start(o queue.Options) *process {
 			w.t.Logf("%v: %s: %v", time.Now(), what, err)
 		}
 	}
+	o.Check, o.IsFatal = func(context.Context) error { return nil }, func(error) bool { return false }
 	o.TookOver, o.Lost = func(int) {}, func() { w.t.Log("lost") }
 	p := &process{w: w, faults: new(faults), done: make(chan struct{}), killed: make(chan struct{})}
 	p.db = w.open(3, p.faults)
@@ -140,8 +139,7 @@ func (w *world) start(o queue.Options) *process {
 	p.stop = stop
 	go func() {
 		defer close(p.done)
-		err := p.Run(ctx, func(context.Context) error { return nil }, func(error) bool { return false })
-		if err != nil {
+		if err := p.Run(ctx); err != nil {
 			w.t.Error(err)
 		}
 	}()
@@ -404,4 +402,11 @@ func (w *world) dump(query string) {
 		}
 		w.t.Log(text)
 	}
+}
+
+// has reports whether a notification has ended.
+func (w *world) has(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent[id].ended != ""
 }

@@ -1,4 +1,6 @@
 -- Tables of package outbox for MySQL and MariaDB. The columns are explained in postgresql.sql.
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect varchar(16) NOT NULL) ENGINE = InnoDB;
+
 CREATE TABLE IF NOT EXISTS wh_outbox_message (
   seq bigint AUTO_INCREMENT PRIMARY KEY,
   client varbinary(1024) NOT NULL,
@@ -45,6 +47,19 @@ CREATE TABLE IF NOT EXISTS wh_outbox_mark (client varbinary(1024) NOT NULL, enti
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, beat bigint NOT NULL, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
 
-CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect varchar(16) NOT NULL) ENGINE = InnoDB;
+CREATE TABLE IF NOT EXISTS wh_outbox_again (
+  client varbinary(1024) PRIMARY KEY,
+  entity varbinary(1024) NOT NULL,
+  since bigint NOT NULL,
+  started bigint NOT NULL,
+  ended bigint NOT NULL,
+  steps bigint NOT NULL,
+  part tinyint NOT NULL,
+  grp bigint NOT NULL,
+  due bigint NOT NULL,
+  seq bigint NOT NULL,
+  sent bigint NOT NULL,
+  INDEX wh_outbox_again_ended (ended, client)
+) ENGINE = InnoDB;
 
-INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');
+INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 2, 'MySQL');

@@ -1,5 +1,6 @@
 -- Tables of package outbox for PostgreSQL.
---
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect text NOT NULL);
+
 -- State is 0 (waiting), 1 (delivered), 2 (given up) or 3 (dropped). Grp is the group of a notification that waits, as in
 -- package line: the setting of the webhook under which it was tried or sorted last. It's 0 if that never happened, and
 -- once it has ended. Due is 0 before the first attempt, then when the next one is due, and the time of the end. Resent is
@@ -71,6 +72,22 @@ CREATE TABLE IF NOT EXISTS wh_outbox_process (
   settings text NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
-CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect text NOT NULL);
+-- The last send again of many of a client: what was selected (an empty entity means all, made after since), how far it is
+-- (the next part, grp, due and seq), how many were sent, and when it started and ended (0 while it goes on).
+CREATE TABLE IF NOT EXISTS wh_outbox_again (
+  client bytea PRIMARY KEY,
+  entity bytea NOT NULL,
+  since bigint NOT NULL,
+  started bigint NOT NULL,
+  ended bigint NOT NULL,
+  steps bigint NOT NULL,
+  part smallint NOT NULL,
+  grp bigint NOT NULL,
+  due bigint NOT NULL,
+  seq bigint NOT NULL,
+  sent bigint NOT NULL
+);
 
-INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'PostgreSQL') ON CONFLICT (id) DO NOTHING;
+CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, client);
+
+INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 2, 'PostgreSQL') ON CONFLICT (id) DO NOTHING;

@@ -1,4 +1,6 @@
 -- Tables of package outbox for SQLite. The columns are explained in postgresql.sql.
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, dialect TEXT NOT NULL);
+
 CREATE TABLE IF NOT EXISTS wh_outbox_message (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   client BLOB NOT NULL,
@@ -47,6 +49,20 @@ CREATE TABLE IF NOT EXISTS wh_outbox_mark (client BLOB NOT NULL, entity BLOB NOT
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, beat INTEGER NOT NULL, until INTEGER NOT NULL, settings TEXT NOT NULL);
 
-CREATE TABLE IF NOT EXISTS wh_outbox_schema (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, dialect TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS wh_outbox_again (
+  client BLOB PRIMARY KEY,
+  entity BLOB NOT NULL,
+  since INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  steps INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  grp INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  sent INTEGER NOT NULL
+);
 
-INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;
+CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, client);
+
+INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 2, 'SQLite') ON CONFLICT (id) DO NOTHING;
