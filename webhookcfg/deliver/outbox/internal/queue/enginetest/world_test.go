@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -377,6 +378,7 @@ func (w *world) show() {
 	}
 }
 
+// dump logs the rows of a query.
 func (w *world) dump(query string) {
 	rows, err := w.db.Query(query)
 	if err != nil {
@@ -392,15 +394,15 @@ func (w *world) dump(query string) {
 		if err := rows.Scan(values...); err != nil {
 			w.t.Fatal(err)
 		}
-		text := ""
+		var text strings.Builder
 		for i, v := range values {
 			x := *v.(*any)
 			if b, ok := x.([]byte); ok {
 				x = string(b)
 			}
-			text += fmt.Sprintf("%s=%v ", names[i], x)
+			fmt.Fprintf(&text, "%s=%v ", names[i], x)
 		}
-		w.t.Log(text)
+		w.t.Log(text.String())
 	}
 }
 
