@@ -50,9 +50,6 @@ func (l *Line) End(r *Row, result Result, now time.Time) (writes []Write) {
 	switch {
 	case result.IsOurs:
 		write.Delay = l.fails(e, now)
-		if write.Group = r.Group; r.Group.isUnsorted() {
-			write.Group = Again
-		}
 	case e.of != w || e.of.setting != r.setting:
 		write.Delay = 0 // the webhook was set meanwhile
 		l.works(e, now)
@@ -63,6 +60,9 @@ func (l *Line) End(r *Row, result Result, now time.Time) (writes []Write) {
 		r.to = write.Group
 	}
 	writes = append(writes, write)
+	if e.rest.Sub(now) > keepFor {
+		writes = append(writes, l.unloadEntity(e)...)
+	}
 	wasPaused := w.isPaused(now)
 	l.judge(w, h, r.setting == w.setting, result, now)
 	l.ready(e)
@@ -123,7 +123,8 @@ func (l *Line) at(h *host) (all []*webhook) {
 	return all
 }
 
-// keepFor is the longest pause for which a paused webhook keeps what it has in the window.
+// keepFor is the longest pause for which a paused webhook keeps what it has in the window, and the
+// longest rest for which an entity does.
 const keepFor = time.Second
 
 // unloadAll unloads a webhook that was paused, or all of a host that was.
@@ -151,15 +152,33 @@ func (l *Line) unload(w *webhook, now time.Time) (writes []Write) {
 	slices.SortFunc(queue, func(a, b *Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, r := range queue {
 		e := l.entities[r.Entity]
-		l.unready(e)
-		e.rows = remove(e.rows, r)
-		l.count(r, -1)
-		if write := l.putOff(w, r); write != nil {
-			writes = append(writes, *write)
-		}
+		writes = append(writes, l.takeOut(e, r)...)
 		l.settleEntity(e)
 	}
 	return writes
+}
+
+// unloadEntity takes what waits for an entity that rests out of the window.
+func (l *Line) unloadEntity(e *entity) (writes []Write) {
+	for _, r := range slices.Clone(e.rows) {
+		if r.state == queued {
+			writes = append(writes, l.takeOut(e, r)...)
+			e.leftIn(r.stays())
+		}
+	}
+	return writes
+}
+
+// takeOut takes a notification out of the window. The write is about where it's found again, unless it
+// stays where it is.
+func (l *Line) takeOut(e *entity, r *Row) []Write {
+	l.unready(e)
+	e.rows = remove(e.rows, r)
+	l.count(r, -1)
+	if write := l.putOff(e.of, r); write != nil {
+		return []Write{*write}
+	}
+	return nil
 }
 
 // Written says that writes are in the tables.

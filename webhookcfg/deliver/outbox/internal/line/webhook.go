@@ -237,6 +237,8 @@ func (l *Line) expect(id Group, entity string, at time.Time) {
 	}
 	if g.of != nil {
 		l.ask(g.of)
+	} else {
+		l.alarmFor(l.base, at)
 	}
 }
 

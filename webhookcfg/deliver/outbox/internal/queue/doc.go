@@ -1,3 +1,17 @@
-// Package queue is the tables of the notifications as package line asks for them. Nothing uses it
-// yet but its tests, which run in a module of their own, because they need an engine.
+// Package queue sends what waits in the tables of package outbox. Nothing uses it yet but its tests, which
+// run in a module of their own, because they need an engine.
+//
+// Each process has a lease, and lines: those of clients that it has claimed. A poll every few
+// milliseconds finds what was enqueued, by number, and lines that are due or were marked. What to do for
+// a client next, package line decides; a drain asks it, reads what it wants to know, starts attempts and
+// hands over what became of them. One writer writes that for all lines of a process, in transactions
+// that its lease guards.
+//
+//	queue.go      what others call
+//	process.go    a process: its lease, those that have ended, which clients are its own
+//	poll.go       what's new, and what to claim
+//	drain.go      a client's line in a process
+//	load.go       what clients with a backlog may have under way
+//	writer.go     what is written, together
+//	engine.go     what differs between databases; one file for each table beside it
 package queue

@@ -31,8 +31,10 @@ const (
 	trust = 5 * time.Second
 	// maxTrusted is how many of them a line remembers.
 	maxTrusted = 4096
-	// lookUpTimeout is for the lookup of one webhook.
+	// lookUpTimeout is for the lookup of one webhook, and findTimeout for those of all that was read, until
+	// they're sorted.
 	lookUpTimeout = 5 * time.Second
+	findTimeout   = 2 * time.Second
 )
 
 // drain is a line that a process has. One goroutine looks up, reads and starts, and the attempts have
@@ -164,6 +166,7 @@ func (d *drain) lookUp(ctx context.Context) {
 		d.mu.Unlock()
 		h, isAlone, err := d.webhook(ctx, entity)
 		d.mu.Lock()
+		clear(d.hooks) // which may be older
 		switch now := time.Now(); {
 		case errors.Is(err, errors.ErrUnsupported): // the base is found with what waits for it
 		case err != nil:
@@ -247,26 +250,37 @@ func (d *drain) ask(ctx context.Context, q *line.Question, isBehind bool) (line.
 	}
 	select {
 	case lane <- struct{}{}:
-		defer func() { <-lane }()
 	case <-ctx.Done():
 		return line.Answer{}, ctx.Err()
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	a, err := p.tables.Answer(call, d.client, q)
+	<-lane
 	if err != nil {
 		return a, err
 	}
-	a.Hooks = make(map[string]line.Hook)
-	for _, g := range a.Groups {
-		d.find(ctx, g.Entity, a.Hooks)
-	}
 	now := time.Now()
+	var entities []string
+	for _, g := range a.Groups {
+		entities = append(entities, g.Entity)
+	}
 	for i := range a.Parts {
 		for j := range a.Parts[i].Rows {
 			r := &a.Parts[i].Rows[j]
 			r.Taken = now
-			d.find(ctx, r.Entity, a.Hooks)
+			entities = append(entities, r.Entity)
+		}
+	}
+	a.Hooks = make(map[string]line.Hook)
+	seen := make(map[string]bool)
+	// If the lookups hang, those that are left count as failed.
+	hurry, stop := context.WithTimeout(ctx, findTimeout)
+	defer stop()
+	for _, entity := range entities {
+		if !seen[entity] {
+			seen[entity] = true
+			d.find(hurry, entity, a.Hooks)
 		}
 	}
 	return a, nil
@@ -274,9 +288,6 @@ func (d *drain) ask(ctx context.Context, q *line.Question, isBehind bool) (line.
 
 // find looks up the webhook of an entity, unless that was done a moment ago.
 func (d *drain) find(ctx context.Context, entity string, hooks map[string]line.Hook) {
-	if _, ok := hooks[entity]; ok {
-		return
-	}
 	name := entity
 	d.mu.Lock()
 	if d.line.IsAlone() {
@@ -285,6 +296,9 @@ func (d *drain) find(ctx context.Context, entity string, hooks map[string]line.H
 	t, ok := d.hooks[name]
 	d.mu.Unlock()
 	if !ok || time.Since(t.at) > trust {
+		if ctx.Err() != nil {
+			return
+		}
 		h, _, err := d.webhook(ctx, name)
 		if err != nil {
 			return
@@ -411,8 +425,11 @@ func (d *drain) rest() (at time.Time, isDone bool) {
 		return at, true
 	}
 	d.save(now)
-	if !d.stopped && now.Sub(d.claimed) > slice && p.isScarce(d.kind) {
-		d.stopped, d.yields = true, true
+	if isBusy := !d.stopped && d.quiet.IsZero(); isBusy {
+		isOver := now.Sub(d.claimed) > slice && p.isScarce()
+		if isOver || d.kind == turnDue && p.takeYield() {
+			d.stopped, d.yields = true, true
+		}
 	}
 	d.handOver(now)
 	isIdle := d.underWay == 0 && !d.asks
@@ -431,7 +448,7 @@ func (d *drain) rest() (at time.Time, isDone bool) {
 		case isIdle && l.IsWritten():
 			d.giveBack(0)
 		case d.yields && p.hasTurn(d.kind):
-			d.stopped, d.yields, d.claimed = false, false, now
+			d.stopped, d.yields = false, false
 			d.setQuiet(false, now)
 			return now, false
 		}
@@ -462,15 +479,14 @@ func (d *drain) handOver(now time.Time) {
 }
 
 // setQuiet records whether the line has work, with the line locked. Only those that have some count as
-// active.
+// active. One that has some again has something new.
 func (d *drain) setQuiet(isQuiet bool, now time.Time) {
 	if isQuiet == !d.quiet.IsZero() {
 		return
 	}
-	d.quiet = time.Time{}
-	n := 1
-	if isQuiet {
-		d.quiet, n = now, -1
+	n := -1
+	if d.quiet = now; !isQuiet {
+		d.quiet, d.claimed, d.kind, n = time.Time{}, now, turnNews, 1
 	}
 	d.process.mu.Lock()
 	d.process.active[d.kind] += n
@@ -481,7 +497,7 @@ func (d *drain) setQuiet(isQuiet bool, now time.Time) {
 func (p *process) hasTurn(kind int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.stopping && !p.scarce[kind] && p.free(kind, false) > 0
+	return !p.stopping && p.scarce == [2]bool{} && p.free(kind, false) > 0
 }
 
 // save writes the pauses that have changed, for people and for the next process.

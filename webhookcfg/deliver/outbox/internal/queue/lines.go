@@ -15,6 +15,9 @@ const (
 	// has and should forget.
 	never  = 1 << 61
 	erased = -1
+	// sooner is how much earlier than others lines are due that wait for a turn with something new. So they
+	// come first, whatever else is due.
+	sooner = 1 << 60
 )
 
 // found is the result of a poll.
@@ -22,11 +25,12 @@ type found struct {
 	numbers []int64 // of what was enqueued, in order
 	isMore  bool    // there are others after them
 
-	news   []string        // clients with something new whose line the process has, or nobody has
-	due    []string        // clients whose line is due, and nobody has, those that have waited longest first
-	marked []string        // clients whose line the process has, with marks
-	erased []string        // those that it should forget
-	others map[int64]int64 // the last sign of life of each other process
+	news    []string        // clients with something new whose line the process has, or nobody has and isn't due
+	waiting []string        // clients whose line waits for a turn with something new, those that have waited longest first
+	due     []string        // clients whose line is due, and nobody has, in the same order
+	marked  []string        // clients whose line the process has, with marks
+	erased  []string        // those that it should forget
+	others  map[int64]int64 // the last sign of life of each other process
 }
 
 const (
@@ -39,12 +43,12 @@ const (
 // owner of its line, or the due time of a line and its owner, or a process and its sign of life.
 const (
 	pollNews = `
-SELECT 1, q.client, q.seq, CASE WHEN l.owner = 0 AND l.shut = 1 AND l.due > {now} THEN -1 ELSE COALESCE(l.owner, 0) END
+SELECT 1, q.client, q.seq, CASE WHEN l.owner = 0 AND (l.shut = 1 OR l.due <= {now}) THEN -1 ELSE COALESCE(l.owner, 0) END
 FROM (SELECT * FROM (SELECT seq, client FROM {message} WHERE seq > @after ORDER BY seq LIMIT @newspage) news GAPS) q LEFT JOIN {line} l ON l.client = q.client`
 	pollGaps  = ` UNION ALL SELECT seq, client FROM {message} WHERE `
 	pollLines = `
 UNION ALL
-SELECT 2, client, CASE WHEN due + @minefirst <= {now} THEN 1 ELSE 0 END, 0 FROM (SELECT client, due FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @duepage) due
+SELECT 2, client, CASE WHEN due < 0 THEN 2 WHEN due + @minefirst <= {now} THEN 1 ELSE 0 END, 0 FROM (SELECT client, due FROM {line} WHERE owner = 0 AND due <= {now} ORDER BY due LIMIT @duepage) due
 UNION ALL
 SELECT 3, client, due, 0 FROM (SELECT client, due FROM {line} WHERE owner = @me AND due <= {now} ORDER BY due LIMIT @duepage) mine
 UNION ALL
@@ -82,7 +86,10 @@ func (t *Tables) poll(ctx context.Context, me int64, after int64, gaps []int64, 
 				f.news = append(f.news, client)
 			}
 		case 2:
-			if isLate := number == 1; isLate || isMine(client) {
+			switch {
+			case number == 2:
+				f.waiting = append(f.waiting, client)
+			case number == 1 || isMine(client):
 				f.due = append(f.due, client)
 			}
 		case 3:
@@ -103,8 +110,8 @@ func (t *Tables) poll(ctx context.Context, me int64, after int64, gaps []int64, 
 
 // claim creates the missing lines of clients, and takes those that nobody has. It also returns those
 // that an earlier claim has taken whose response was lost. The lines of those waiting for a turn are
-// made due.
-func (t *Tables) claim(ctx context.Context, me *identity, clients, waiting []string) (claimed []string, err error) {
+// made due, before others if they have something new.
+func (t *Tables) claim(ctx context.Context, me *identity, clients, waiting []string, isNew bool) (claimed []string, err error) {
 	both := slices.Concat(clients, waiting)
 	slices.Sort(both) // against deadlocks
 	isWaiting := make(map[string]bool, len(waiting))
@@ -135,7 +142,11 @@ func (t *Tables) claim(ctx context.Context, me *identity, clients, waiting []str
 			_, err = t.Exec(ctx, tx, `UPDATE {line} SET owner = @me, due = @never, shut = 0 WHERE client IN (`+list(claimed, v)+`)`, v)
 		}
 		if err == nil && len(others) > 0 {
-			_, err = t.Exec(ctx, tx, `UPDATE {line} SET due = {now} WHERE owner = 0 AND due > {now} AND client IN (`+list(others, v)+`)`, v)
+			v["sooner"] = 0
+			if isNew {
+				v["sooner"] = int64(sooner)
+			}
+			_, err = t.Exec(ctx, tx, `UPDATE {line} SET due = {now} - @sooner WHERE owner = 0 AND due > {now} AND client IN (`+list(others, v)+`)`, v)
 		}
 		return err
 	})

@@ -55,11 +55,11 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 		v["group"+n] = int64(p.Group)
 		if p.Entity != "" {
 			v["entity"+n] = []byte(p.Entity)
-			text.WriteString(` AND entity = @entity` + n + ` AND grp NOT IN (@group` + n + `, @group` + n + ` + 1)`)
+			text.WriteString(` AND entity = @entity` + n + ` AND @group` + n + ` NOT IN (grp, grp - 1)`)
 		} else {
 			text.WriteString(` AND grp = @group` + n)
-			if !p.All {
-				text.WriteString(` AND due <= {now}`)
+			if !p.All && p.Group.IsTried() {
+				text.WriteString(` AND due <= {now}`) // others are due, whatever the clock says
 			}
 			if len(q.Without) > 0 {
 				text.WriteString(` AND NOT ` + t.Engine.isOut)

@@ -130,8 +130,11 @@ func (p *process) look(polling, work context.Context) {
 		}
 		isNews := p.distribute(polling, work, f)
 		if now := time.Now(); !now.Before(survey) {
-			p.survey(polling, work)
-			survey = now.Add(jitter(surveyEvery))
+			next := time.Second
+			if p.survey(polling, work) {
+				next = surveyEvery
+			}
+			survey = now.Add(jitter(next))
 		}
 		now = time.Now()
 		if isNews {
@@ -159,7 +162,7 @@ func (p *process) followHints(polling, work context.Context) {
 	if len(held) > 0 {
 		p.lookAtMarks(polling, held)
 	}
-	if !p.isScarce(turnNews) { // otherwise it's not their turn
+	if !p.isScarce() { // otherwise it's not their turn
 		p.claim(polling, work, false, nil, others, nil)
 	}
 }
@@ -206,7 +209,8 @@ func (p *process) distribute(polling, work context.Context, f found) (isNews boo
 			p.leaveToOwner(client, now)
 		}
 	}
-	return p.claim(polling, work, true, f.due, append(news, p.unclaimed(now)...), nil) || isNews
+	news = slices.Concat(f.waiting, news, p.unclaimed(now))
+	return p.claim(polling, work, true, f.due, news, nil) || isNews
 }
 
 // leaveToOwner leaves a client with news to the process to which it belongs, for a while.
@@ -232,8 +236,8 @@ func (p *process) unclaimed(now time.Time) (clients []string) {
 }
 
 // survey finds what no poll has found: notifications whose transaction was open for long, or whose
-// line was lost.
-func (p *process) survey(polling, work context.Context) {
+// line was lost. It reports whether it has looked at everything.
+func (p *process) survey(polling, work context.Context) bool {
 	for after := ""; ; {
 		start := time.Now()
 		call, cancel := context.WithTimeout(polling, callTimeout)
@@ -241,7 +245,7 @@ func (p *process) survey(polling, work context.Context) {
 		cancel()
 		if err != nil {
 			p.options.Warn(polling, "can't look for notifications", err)
-			return
+			return false
 		}
 		var others []string
 		for _, client := range clients {
@@ -254,26 +258,31 @@ func (p *process) survey(polling, work context.Context) {
 		for page := range slices.Chunk(others, claimPage) {
 			p.claim(polling, work, false, nil, nil, page)
 		}
-		if next == "" || !wait(polling, time.Since(start)) { // the others' turn
-			return
+		if next == "" {
+			return true
+		}
+		if !wait(polling, time.Since(start)) { // the others' turn
+			return false
 		}
 		after = next
 	}
 }
 
-// isScarce reports whether others wait for a turn of a kind.
-func (p *process) isScarce(kind int) bool {
+// isScarce reports whether others wait for a turn.
+func (p *process) isScarce() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.scarce[kind]
+	return p.scarce != [2]bool{}
 }
 
-// free returns how many turns of a kind are free. Lines that are due have half of them at most, and
-// those with news that, too, if others are due.
-func (p *process) free(kind int, areDue bool) int {
+// half is how many turns those of a kind have while others want one.
+func (p *process) half() int { return max(p.options.Clients/2, 1) }
+
+// free returns how many turns of a kind are free. The other kind has half of them if it wants them.
+func (p *process) free(kind int, isWanted bool) int {
 	most := p.options.Clients
-	if kind == turnDue || areDue || p.scarce[turnDue] {
-		most = max(most/2, 1)
+	if isWanted || p.scarce[1-kind] {
+		most = p.half()
 	}
 	return max(min(most-p.active[kind], p.options.Clients-p.active[0]-p.active[1]), 0)
 }
@@ -294,12 +303,22 @@ func (p *process) claim(polling, work context.Context, isPoll bool, due, news, w
 	p.unsure = others(p.unsure)
 	due = slices.Concat(p.unsure, others(due))
 	news = others(news)
-	dues := min(len(due), p.free(turnDue, true), claimPage)
-	fresh := min(len(news), p.free(turnNews, len(due) > 0), p.options.Clients-p.active[0]-p.active[1]-dues)
-	fresh = max(fresh, 0)
+	dues := min(len(due), p.free(turnDue, len(news) > 0), claimPage)
+	fresh := min(len(news), p.free(turnNews, len(due) > 0))
+	// The last turn goes to each kind in turn.
+	if left := p.options.Clients - p.active[0] - p.active[1]; dues+fresh > left {
+		if p.wasNews {
+			fresh = max(left-dues, 0)
+		} else {
+			dues = max(left-fresh, 0)
+		}
+		p.wasNews = !p.wasNews
+	}
 	if isPoll {
 		p.scarce = [2]bool{len(due) > dues, len(news) > fresh}
+		p.yields = max(min(len(news)-fresh, p.active[turnDue]+dues-p.half()), 0)
 	}
+	p.yield()
 	p.mu.Unlock()
 	claims := slices.Concat(due[:dues], news[:fresh])
 	waiting = append(waiting, news[fresh:]...)
@@ -309,7 +328,7 @@ func (p *process) claim(polling, work context.Context, isPoll bool, due, news, w
 	start := time.Now()
 	call, cancel := context.WithTimeout(polling, callTimeout)
 	defer cancel()
-	claimed, err := p.tables.claim(call, &p.identity, claims, waiting)
+	claimed, err := p.tables.claim(call, &p.identity, claims, waiting, isPoll)
 	var pauses []clientPause
 	var marks []mark
 	if err == nil && len(claimed) > 0 {
@@ -340,6 +359,27 @@ func (p *process) claim(polling, work context.Context, isPoll bool, due, news, w
 		p.start(work, client, kind, pauses, marks)
 	}
 	return len(claimed) > 0
+}
+
+// yield lets lines that are due look whether it's they who give their turn to one with something new.
+func (p *process) yield() {
+	if p.yields == 0 {
+		return
+	}
+	for _, d := range p.lines {
+		signal(d.kick)
+	}
+}
+
+// takeYield reports whether a line that's due gives its turn to one with something new.
+func (p *process) takeYield() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.yields == 0 {
+		return false
+	}
+	p.yields--
+	return true
 }
 
 // remember remembers for a moment that others have the lines of clients, unless they are started.

@@ -28,6 +28,8 @@ type process struct {
 	lines    map[string]*drain
 	active   [2]int    // lines with work: those that were claimed since they're due, and for news
 	scarce   [2]bool   // others of these wait for a turn
+	wasNews  bool      // the last turn for which both kinds waited went to one with news
+	yields   int       // lines that are due have to give theirs to some with news
 	valid    time.Time // no attempt starts after
 	lost     bool
 	stopping bool
@@ -50,8 +52,8 @@ type process struct {
 	drains   sync.WaitGroup
 }
 
-// The kinds of turns. Half of them are for those with something new, so that they don't wait behind all
-// backlogs.
+// The kinds of turns. Each has half of them while others of the other kind wait, so that who has
+// something new doesn't wait behind all backlogs.
 const (
 	turnDue = iota
 	turnNews

@@ -144,7 +144,7 @@ func model(all []*stored, q *line.Question, p line.Part, now int64) (f line.Foun
 			if s.Entity == p.Entity && s.Group != p.Group && s.Group != p.Group+1 {
 				found = append(found, s)
 			}
-		case s.Group == p.Group && !slices.Contains(q.Without, s.Entity) && (p.All || s.due <= now):
+		case s.Group == p.Group && !slices.Contains(q.Without, s.Entity) && (p.All || !p.Group.IsTried() || s.due <= now):
 			found = append(found, s)
 		}
 	}

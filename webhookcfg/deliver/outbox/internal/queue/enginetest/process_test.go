@@ -144,9 +144,9 @@ func TestLateCommit(t *testing.T) {
 	})
 }
 
-// TestTurns: of more clients than a process sends to at a time, all get their turn, and one with
+// TestNewsHaveTurns: of more clients than a process sends to at a time, all get their turn, and one with
 // something new doesn't wait behind those with a backlog.
-func TestTurns(t *testing.T) {
+func TestNewsHaveTurns(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.receives("slow", receiver{takes: time.Second})
 		for i := range 12 {
