@@ -77,7 +77,7 @@ func TestShare(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		second := w.start(queue.Options{Clients: 64})
 		time.Sleep(10 * time.Second)
-		if n := second.Figures().Held; n < 12 || n > 28 {
+		if n := second.Figures().Held; n < 8 || n > 32 { // which one a client belongs to is chance
 			t.Errorf("the second process has %d of 40 clients", n)
 		}
 		second.end()
