@@ -1,7 +1,7 @@
 # make test runs the tests of the root module in minutes, with the race detector if there's a C
-# compiler. make check is for those who change the code: it finds what the formatter and the linters
-# complain about. make integration runs everything else, and the long tests in full. It needs Linux,
-# and installs the other programs that it needs.
+# compiler, and those of the queue on a database in process. make check is for those who change the
+# code: it finds what the formatter and the linters complain about. make integration runs everything
+# else, and the long tests in full. It needs Linux, and installs the other programs that it needs.
 
 # PUBLIC lists the modules that a host can require, and EXAMPLES those of programs that have
 # requirements of their own. LAB is the module that tests them with real servers and third-party
@@ -9,8 +9,10 @@
 # internal/repotest read PUBLIC.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/admin examples/mounts examples/service
-# ENGINES lists the modules with tests on an engine that runs in the test's process.
+# ENGINES lists the modules with tests on an engine that runs in the test's process. UNRACED leaves
+# the engine, which is C translated to Go, without the race detector: it would take five times as long.
 ENGINES   := webhookcfg/deliver/outbox/internal/queue/enginetest
+UNRACED   := -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 LAB       := internal/integration
 # FULL lists the packages with tests that make test runs with a sample of their cases, and make
 # integration with all. They have the flag -full.
@@ -51,6 +53,7 @@ again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "
 test:
 	@$(if $(RACE),,echo "There's no C compiler, so the tests run without the race detector.")
 	go test -vet=off $(RACE) -count=1 -timeout=30m ./...
+	$(call each,$(ENGINES),go test -vet=off -count=1 -timeout=30m ./...)
 
 # check leaves to make integration what compiles for other systems, and the analysis of the
 # examples, which reads all of their dependencies.
@@ -75,10 +78,11 @@ integration:
 	$(call each,$(EXAMPLES) $(ENGINES),"$(call tool,staticcheck)" ./...)
 	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done; GOARCH=386 go vet ./...)
 	go test -vet=off -race -count=1 -timeout=60m $(FULL) -args -full
-	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox -args -histories=25 -large
 	go test -vet=off -count=1 -timeout=60m ./webhookcfg/deliver/outbox/internal/line -args -histories=1000
 	$(call each,$(filter-out .,$(PUBLIC)),go test -vet=off -race -count=1 -timeout=30m ./...)
-	$(call each,$(EXAMPLES) $(ENGINES),go test -vet=off -count=1 -timeout=30m ./...)
+	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
+	$(call each,$(ENGINES),go test -vet=off -race $(UNRACED) -count=1 -timeout=30m ./...)
+	$(call each,$(ENGINES),go test -vet=off -count=1 -timeout=60m -run Histories . -args -histories=200 -processhistories=100)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
@@ -121,10 +125,10 @@ fuzz:
 		done; \
 	done)
 
-# soak kills writing and delivering processes many times over, at random moments, tests the flow
-# of the queue with large backlogs, and runs the store in etcd with the race detector.
+# soak kills writing and delivering processes many times over, at random moments, tests the queue
+# with random histories and large backlogs, and runs the store in etcd with the race detector.
 soak:
-	go test -count=1 -timeout=1h ./webhookcfg/deliver/outbox -args -histories=1000 -large
+	$(call each,$(ENGINES),go test -count=1 -timeout=12h -run Histories . -args -histories=10000 -processhistories=10000)
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 	cd internal/integration && go test -count=1 -timeout=2h -run '^TestKill$$' ./service -args -rounds=1000
 	cd internal/integration && go test -count=1 -timeout=3h -run '^(TestEveryStatement|TestKilledProcesses|TestKilledServer)$$' ./outbox -args -soak -rounds=1000

@@ -99,17 +99,29 @@ func (d deliveryRecord) String() string {
 
 // queueRecord says in JSON what waits for a client.
 type queueRecord struct {
-	Waiting     int            `json:"waiting"`
-	Overdue     float64        `json:"overdue_seconds,omitzero"`
-	Unclaimed   bool           `json:"unclaimed,omitzero"`
-	Failing     int            `json:"failing_receivers,omitzero"`
-	PausedUntil time.Time      `json:"paused_until,omitzero"`
-	Reason      deliver.Reason `json:"reason,omitzero"`
-	text        string
+	Waiting   int            `json:"waiting"`
+	Overdue   float64        `json:"overdue_seconds,omitzero"`
+	Unclaimed bool           `json:"unclaimed,omitzero"`
+	Failing   int            `json:"failing_webhooks,omitzero"`
+	Paused    []pauseRecord  `json:"paused,omitzero"`
+	Reason    deliver.Reason `json:"reason,omitzero"`
+	text      string
+}
+
+// pauseRecord says in JSON which webhook is paused. The entity is empty for the default one.
+type pauseRecord struct {
+	Entity   string    `json:"entity,omitzero"`
+	Until    time.Time `json:"until"`
+	Failures int       `json:"failures"`
+	Reason   string    `json:"reason,omitzero"`
 }
 
 func newQueueRecord(c outbox.ClientStats) queueRecord {
-	return queueRecord{c.Waiting, c.Overdue.Seconds(), c.Unclaimed, c.Failing, c.PausedUntil, c.Reason, c.String()}
+	q := queueRecord{c.Waiting, c.Overdue.Seconds(), c.Unclaimed, c.Failing, nil, c.Reason, c.String()}
+	for _, p := range c.Pauses {
+		q.Paused = append(q.Paused, pauseRecord{p.Scope.Entity(), p.Until, p.Failures, p.Reason})
+	}
+	return q
 }
 
 // statsRecord has the figures of a queue in JSON.
@@ -140,7 +152,7 @@ type laggardRecord struct {
 func (r statsRecord) String() string {
 	lines := []string{
 		fmt.Sprintf("waiting: %v, delivered: %v, given up: %v, dropped: %v", count(r.Waiting), count(r.Delivered), count(r.GivenUp), count(r.Dropped)),
-		fmt.Sprintf("due for: %v without an attempt, %v for a retry, %v behind a receiver that fails", seconds(r.Overdue.New), seconds(r.Overdue.Retry), seconds(r.Overdue.Failing)),
+		fmt.Sprintf("due for: %v without an attempt, %v for a retry, %v of clients with a webhook that fails", seconds(r.Overdue.New), seconds(r.Overdue.Retry), seconds(r.Overdue.Failing)),
 	}
 	for _, c := range r.Behind {
 		lines = append(lines, c.text)

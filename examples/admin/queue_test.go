@@ -45,7 +45,7 @@ func TestQueue(t *testing.T) {
 		f.run(t.Context(), success, "\ndeliveries: failing (status) last failure 2", "", command("show", at, "a", "e1")...)
 		f.run(t.Context(), success, `"delivery":{"state":"failing","reason":"status","last_failure":"2`, "", command("show", "-json", at, "a", "e1")...)
 		f.run(t.Context(), success, `"queue":{"waiting":3,"overdue_seconds":36`, "", command("show", "-json", at, "a", "e1")...)
-		f.run(t.Context(), success, "waiting: 4, delivered: 0, given up: 0, dropped: 0\ndue for: 1h0m0s without an attempt, 0s for a retry, 0s behind a receiver that fails\n"+
+		f.run(t.Context(), success, "waiting: 4, delivered: 0, given up: 0, dropped: 0\ndue for: 1h0m0s without an attempt, 0s for a retry, 0s of clients with a webhook that fails\n"+
 			"\"a\": 3 waiting, the first due for 1h0m0s, and no process sends to it\n\"b\": 1 waiting", "", command("queue", at)...)
 		f.run(t.Context(), success, `{"waiting":4,"delivered":0,"given_up":0,"dropped":0,"overdue_seconds":{"new":36`, "", command("queue", "-json", at)...)
 		f.run(t.Context(), success, `"behind":[{"client":"a","waiting":3,"overdue_seconds":36`, "", command("queue", "-json", at)...)

@@ -429,10 +429,10 @@ func withEnded(t *testing.T, given int) (args []string, s *service) {
 		if err := s.database.webhooks.Apply(t.Context(), webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://example.com/"))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity <> $3", outbox.GivenUp, []byte(client), []byte(entity)); err != nil {
+		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity <> $3", outbox.GivenUp-1, []byte(client), []byte(entity)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity = $3", outbox.Dropped, []byte(client), []byte(entity)); err != nil {
+		if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1, due = enqueued WHERE client = $2 AND entity = $3", outbox.Dropped-1, []byte(client), []byte(entity)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -505,13 +505,13 @@ func TestReplayOfTooManyToCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hour = 3600_000_000
-	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 1, attempts = 1, enqueued = enqueued - $1, due = enqueued + $2", 24*hour, 10*hour); err != nil {
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 2, attempts = 10, enqueued = enqueued - $1, due = enqueued + $2", 24*hour, 10*hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.update(t.Context(), module{"acme", "new", []byte("on")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 1, attempts = 1, due = enqueued + $1 WHERE entity = $2", 5*hour, []byte("new")); err != nil {
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 2, attempts = 10, due = enqueued + $1 WHERE entity = $2", 5*hour, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -741,7 +741,7 @@ func TestMissingTable(t *testing.T) {
 func TestMissingTables(t *testing.T) {
 	for name, tt := range map[string]struct{ tables, schema string }{
 		"webhooks": {"wh_schema wh_client wh_override wh_delivery", "store/sqlstore/schema/sqlite"},
-		"queue":    {"wh_outbox_schema wh_outbox_message wh_outbox_line wh_outbox_process wh_outbox_again", "webhookcfg/deliver/outbox/schema/sqlite.sql"},
+		"queue":    {"wh_outbox_schema wh_outbox_message wh_outbox_line wh_outbox_pause wh_outbox_mark wh_outbox_process wh_outbox_again", "webhookcfg/deliver/outbox/schema/sqlite.sql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := newStore(t)

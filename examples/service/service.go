@@ -157,7 +157,7 @@ func (s *service) drained(ctx context.Context) (context.Context, context.CancelF
 func (s *service) onEvent(ctx context.Context, e webhookcfg.Event) {
 	s.metrics.OnEvent(ctx, e)
 	if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
-		s.queue.Changed(e.Client)
+		s.queue.Changed(e.Client, e.Scope)
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *service) onHealthChange(ctx context.Context, client string, scope webho
 	s.metrics.OnChange(ctx, client, scope, before, after)
 	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
 	if after.State == "ok" {
-		s.queue.Changed(client)
+		s.queue.Changed(client, scope)
 	}
 }
 

@@ -25,18 +25,18 @@ func TestSetDoesNotWaitForTheQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const line = "INSERT INTO wh_outbox_line (client, owner, due, pauses) VALUES (CAST('acme' AS BLOB), 0, 1, '')"
+	const line = "INSERT INTO wh_outbox_line (client, owner, due) VALUES (CAST('acme' AS BLOB), 0, 1)"
 	if _, err := conn.ExecContext(t.Context(), line); err != nil {
 		t.Fatal(err)
 	}
-	s.onEvent(t.Context(), webhookcfg.Event{Operation: "set", Client: "acme"})
+	s.onEvent(t.Context(), webhookcfg.Event{Operation: "set", Client: "acme", Scope: webhookcfg.All()})
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, func() (bool, string) {
-		woken := false
-		err := s.database.QueryRowContext(t.Context(), "SELECT woken FROM wh_outbox_line").Scan(&woken)
-		return woken, fmt.Sprint("the queue isn't told: ", err)
+		marks := 0
+		err := s.database.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM wh_outbox_mark").Scan(&marks)
+		return marks == 1, fmt.Sprint("the queue isn't told: ", err)
 	})
 }
 

@@ -2,10 +2,12 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -17,59 +19,91 @@ const (
 	maxBodyTime  = 250 * time.Millisecond
 )
 
-// Attempt is an attempt that may start now. It holds a slot of its client and of its
-// receiver until you call Send or Cancel. Call one of them, once.
+// Attempt is one that a queue makes which decides itself what to send next. See [Sender.Begin].
 type Attempt struct {
 	sender         *Sender
 	client, entity string
 	message        Message
 	webhook        webhookcfg.Webhook
-	slot           *slot
+	slot           *slot // nil: the queue has limits and pauses of its own
 	isTest         bool
 	result         Result // zero until the request has ended
 }
 
-// Begin looks up the webhook in effect for an entity and takes a slot for an attempt at it,
-// without ever waiting for one. It's for queues that decide themselves what to send next, as
-// package [example.com/go-webhookcfg/webhookcfg/deliver/outbox] does. Others call [Sender.Send].
+// Destination is where the messages of an entity go.
+type Destination struct {
+	// Webhook is the one in effect. It's the zero Webhook if nothing is configured.
+	Webhook webhookcfg.Webhook
+	// HostPort is the host, in lower case, and the port, even if the URL has none. It's "" if nothing
+	// may be called: then [Sender.Begin] says why.
+	HostPort string
+}
+
+// Begin looks up the webhook in effect for an entity and returns an attempt at it. It's for queues that
+// decide themselves what to send next, as package
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox] does: Begin takes no slot, and knows no pauses.
+// Others call [Sender.Send].
 //
-// If the attempt is nil, nothing is sent, and the result says why, as it would for Send. Then
-// [Result.Receiver] is the receiver that had no slot. With [ReasonBusy], a slot becomes free
-// when one of the client's attempts ends. With [ReasonPaused], Wait is the rest of the pause.
-// Begin tells [Options.OnResult] about undeliverable messages, but not about deferrals.
-//
-// A pause belongs to the webhook as it was set: Begin ends the pause of a receiver if the
-// webhook has a later Since than the webhooks that failed there.
+// If the attempt is nil, nothing is sent, and the result says why, as it would for Send. Begin tells
+// [Options.OnResult] about undeliverable messages, but not about deferrals.
 func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*Attempt, Result) {
 	start := time.Now()
-	a, r := s.begin(ctx, client, entity, m, false)
-	if r.Outcome == Undeliverable {
+	hook, r := s.find(ctx, client, entity, m, false)
+	r.Duration = time.Since(start)
+	switch {
+	case hook != nil:
+		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook}, Result{}
+	case r.Outcome == Undeliverable:
 		return nil, s.report(ctx, client, entity, m.ID, r, start, start, false)
 	}
-	r.Duration = time.Since(start)
-	return a, r
+	return nil, r
 }
 
-// Lookup returns the host and port of the webhook in effect for an entity, as in [Receiver],
-// and since when it's in effect. The host and port are "" if it may not be called: then
-// [Sender.Begin] says why. Lookup doesn't look at limits and pauses. Its error means that the
-// webhook is unknown for now, as [ReasonUnavailable] does.
-func (s *Sender) Lookup(ctx context.Context, client, entity string) (hostPort string, since time.Time, err error) {
+// Lookup returns where the messages of an entity go. Its error means that this is unknown for now, as
+// [ReasonUnavailable] does.
+func (s *Sender) Lookup(ctx context.Context, client, entity string) (Destination, error) {
 	hook, r := s.resolve(ctx, client, entity, false)
-	if hook != nil {
-		return hostport(hook.URL), hook.Since, nil
+	switch {
+	case hook != nil:
+		return Destination{*hook, hostport(hook.URL)}, nil
+	case r.Outcome == Deferred:
+		return Destination{}, r.Err
 	}
-	if r.Outcome == Deferred {
-		return "", time.Time{}, r.Err
-	}
-	return "", r.Webhook.Since, nil
+	return Destination{Webhook: r.Webhook}, nil
 }
 
-// PerClient returns how many attempts for a client may be under way.
-func (s *Sender) PerClient(client string) int {
-	perClient, _ := s.options.limits(client)
-	return perClient
+// LookupBase is Lookup for a client's base. It also returns whether the client has overrides. The
+// error is [errors.ErrUnsupported] if the [Resolver] is no [webhookcfg.Lister].
+func (s *Sender) LookupBase(ctx context.Context, client string) (to Destination, hasOverrides bool, err error) {
+	lister, ok := s.webhooks.(webhookcfg.Lister)
+	if !ok {
+		return Destination{}, false, errors.ErrUnsupported
+	}
+	page, err := lister.List(ctx, client, "", 1)
+	if err != nil {
+		return Destination{}, false, redact.Error(redact.Printable(redact.URLs("deliver: webhooks of the client: "+err.Error())), err)
+	}
+	hook, r := s.check(ctx, client, "", page.Base, false)
+	switch {
+	case hook != nil:
+		to = Destination{*hook, hostport(hook.URL)}
+	case r.Outcome == Deferred:
+		return Destination{}, false, r.Err
+	default:
+		to = Destination{Webhook: r.Webhook}
+	}
+	return to, len(page.Overrides) > 0, nil
 }
+
+// Limits returns how many attempts may be under way for a client, and how many of them at one host and
+// port.
+func (s *Sender) Limits(client string) (perClient, perHost int) { return s.options.limits(client) }
+
+// MaxPause returns the longest pause after failures.
+func (s *Sender) MaxPause() time.Duration { return s.options.MaxPause }
+
+// Destination returns where the attempt goes.
+func (a *Attempt) Destination() Destination { return Destination{a.webhook, hostport(a.webhook.URL)} }
 
 // Send makes the attempt, as [Sender.Send] does. If that panics, see [Attempt.Result].
 func (a *Attempt) Send(ctx context.Context) Result {
@@ -87,7 +121,9 @@ func (a *Attempt) Result() Result { return a.result }
 // use sends the request and releases the slot, also if a function of the host panics.
 func (a *Attempt) use(ctx context.Context) Result {
 	var v verdict // of a panic, or of a trial: none
-	defer func() { a.slot.release(time.Now(), v) }()
+	if a.slot != nil {
+		defer func() { a.slot.release(time.Now(), v) }()
+	}
 	r := a.request(ctx)
 	r.Webhook = a.webhook
 	if !a.sender.isTrial {
@@ -104,7 +140,7 @@ func (a *Attempt) request(caller context.Context) Result {
 	defer cancel()
 	keys, err := loadKeys(ctx, s.keys, newRecipient(a.client, a.entity, a.webhook))
 	if err != nil {
-		return unavailable(err)
+		return unavailableUnless(err)
 	}
 	now := time.Now()
 	req, err := a.message.request(ctx, target, keys, now, s.options.UserAgent)
@@ -112,7 +148,7 @@ func (a *Attempt) request(caller context.Context) Result {
 		return unavailable(err)
 	}
 	if err := s.options.prepare(ctx, a.client, a.entity, target, a.message, req); err != nil {
-		return unavailable(err)
+		return unavailableUnless(err)
 	}
 	if err := ctx.Err(); err != nil {
 		return unavailable(fmt.Errorf("deliver: context before the request: %w", err))
@@ -141,16 +177,4 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 		cancel() // since Go 1.27, Close reads on
 	}
 	_ = body.Close()
-}
-
-// Cancel gives the slot back without an attempt.
-func (a *Attempt) Cancel() { a.slot.release(time.Now(), verdict{}) }
-
-// Receiver returns the host and port of the webhook, as in [Receiver]. It's "" if no webhook
-// was found.
-func (r Result) Receiver() string {
-	if r.Webhook.URL.IsZero() {
-		return ""
-	}
-	return hostport(r.Webhook.URL)
 }

@@ -150,7 +150,7 @@ func TestUndecidedPolicy(t *testing.T) {
 						return local(ctx)
 					}
 					s := newSender(t, configured(t, url), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded})
-					for range 10 { // more than it takes to pause a receiver
+					for range 10 { // more than it takes to pause a webhook
 						r := s.Send(t.Context(), "acme", "e1", message)
 						check(t, "undecided", r, deliver.Deferred, deliver.ReasonUnavailable)
 						if !errors.Is(r.Err, egress.ErrUnavailable) {

@@ -19,13 +19,20 @@
 // # Keep one receiver from blocking the others
 //
 // A receiver that hangs would soon take all that a process can send at a time. So a [Sender]
-// makes at most [Options.PerClient] attempts at a time for a client, and [Options.PerReceiver]
+// makes at most [Options.PerClient] attempts at a time for a client, and [Options.PerHost]
 // for a client at one host and port. Set [Options.Limits] to give a client other limits.
 //
-// After five failures in a row the sender pauses a receiver, for five seconds at first, then
-// doubling up to [Options.MaxPause], and tries it with one request at a time. A receiver can
-// ask for a pause with Retry-After. A pause ends early when the client sets the webhook again,
-// or when you call [Sender.Resume]. [Sender.Receivers] lists the pauses.
+// After five failures in a row the sender pauses a webhook, for five seconds at first, then
+// doubling up to [Options.MaxPause], and tries it with one request at a time. Its receiver can
+// ask for a pause with Retry-After. Other webhooks of the client at the same host go on, unless
+// nobody can connect to it: that pauses all of them, until there's any response.
+//
+// A pause ends early when the client sets another URL. If it sets the same one again, one attempt
+// is made at once, but at most one such a minute. [Sender.Failing] lists pauses, and [Sender.Resume]
+// ends one. With package outbox, use
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox.ClientStats] and
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox.Changed] instead: the outbox has the
+// same limits and pauses, but keeps them itself.
 //
 // # If you have a queue of your own
 //
@@ -35,7 +42,7 @@
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
 //	decision := deliver.StandardSchedule().Next(attempt, result)
 //
-// [Sender.Send] never waits for a slot: if there's none, or the receiver is paused, the outcome
+// [Sender.Send] never waits for a slot: if there's none, or the webhook is paused, the outcome
 // is [Deferred], with a random [Result.Wait] of a tenth of a second or more. So your queue needs
 // delays from a tenth of a second to a day, while many have whole seconds only, and a count of
 // attempts that a deferral doesn't change. It also needs workers for each client with much to

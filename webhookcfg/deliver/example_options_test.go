@@ -51,8 +51,8 @@ func ExampleOptions() {
 		// You have few clients, and each can take many of your workers.
 		PerClient: 64,
 		// Your receivers can handle more requests at a time. Keep as many connections open.
-		PerReceiver: 32,
-		Transport:   egress.TransportOptions{MaxIdleConnsPerHost: 32},
+		PerHost:   32,
+		Transport: egress.TransportOptions{MaxIdleConnsPerHost: 32},
 		// You want to notice sooner than after an hour that a receiver works again.
 		MaxPause: 10 * time.Minute,
 		Health:   health,

@@ -10,11 +10,11 @@ import (
 // Signatures is the value of the field webhook-signature.
 var Signatures = signatures
 
-// UnderWay returns the number of clients and receivers with attempts under way.
+// UnderWay returns the number of clients, hosts and webhooks with attempts under way.
 func (s *Sender) UnderWay() int {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	return len(s.limiter.clients) + len(s.limiter.receivers)
+	return len(s.limiter.clients) + len(s.limiter.hosts.inUse) + len(s.limiter.webhooks.inUse)
 }
 
 // Stopped reports whether Send would send nothing, and why.
@@ -34,3 +34,9 @@ func (h *Health) Record(ctx context.Context, client, entity string, r Result, at
 
 // Len returns the number of records in memory.
 func (h *Health) Len() int { return h.records.Len() }
+
+// TakeSlot takes the slot of an attempt, until it's released.
+func (s *Sender) TakeSlot(ctx context.Context, client, entity string, m Message) (release func()) {
+	a, _ := s.begin(ctx, client, entity, m, false)
+	return func() { a.slot.release(time.Now(), verdict{}) }
+}

@@ -138,7 +138,7 @@ func newSender(t testing.TB, webhooks deliver.Resolver, keys deliver.Keys, opts 
 	t.Cleanup(func() {
 		s.CloseIdleConnections()
 		if n := s.UnderWay(); n > 0 {
-			t.Errorf("%d clients and receivers have attempts under way", n)
+			t.Errorf("%d clients, hosts and webhooks have attempts under way", n)
 		}
 	})
 	return s

@@ -76,7 +76,7 @@ type Health struct {
 	onChange  func(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus)
 
 	mu      sync.Mutex
-	records *lru.Map[healthKey, *healthRecord]
+	records *lru.Map[webhookKey, *healthRecord]
 	resume  time.Time // no sync starts before; zero unless the store has hung
 }
 
@@ -100,28 +100,10 @@ func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 		stopAfter: cmp.Or(o.StopAfter, defaultStopAfter),
 		logger:    o.Logger,
 		onChange:  o.OnChange,
-		records: lru.NewShared[healthKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks), func(k healthKey) uint64 {
+		records: lru.NewShared[webhookKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks), func(k webhookKey) uint64 {
 			return maphash.String(seed, k.client)
 		}),
 	}, nil
-}
-
-// healthKey identifies a webhook: the base of a client or one of its overrides.
-type healthKey struct {
-	client string
-	scope  webhookcfg.Scope
-}
-
-// newHealthKey returns the key of the webhook in effect for an entity, if it has one.
-func newHealthKey(client, entity string, source webhookcfg.Source) (key healthKey, ok bool) {
-	switch source {
-	case webhookcfg.SourceBase:
-		return healthKey{client, webhookcfg.All()}, true
-	case webhookcfg.SourceOverride:
-		return healthKey{client, webhookcfg.Entity(entity)}, true
-	default:
-		return healthKey{}, false
-	}
 }
 
 // Status returns how deliveries to the webhook in effect for an entity go. Pass it as
@@ -141,7 +123,7 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	if h == nil {
 		return "", false
 	}
-	key, ok := newHealthKey(client, entity, hook.Source)
+	key, ok := newWebhookKey(client, entity, hook.Source)
 	if !ok {
 		return "", false
 	}
@@ -166,7 +148,7 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	return rec.Reason, rec.Stopped
 }
 
-func (h *Health) add(key healthKey, since time.Time) *healthRecord {
+func (h *Health) add(key webhookKey, since time.Time) *healthRecord {
 	rec := &healthRecord{Record: Record{Since: since}}
 	h.records.Put(key, rec)
 	return rec
@@ -178,7 +160,7 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	if h == nil {
 		return nil
 	}
-	key, ok := newHealthKey(client, entity, r.Webhook.Source)
+	key, ok := newWebhookKey(client, entity, r.Webhook.Source)
 	news := newRecord(r, at)
 	if !ok || !news.isKnown() {
 		return nil
@@ -212,7 +194,7 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 }
 
 // notify tells the host about a state that it hasn't heard of, unless it has heard of too many.
-func (h *Health) notify(ctx context.Context, key healthKey, rec *healthRecord) {
+func (h *Health) notify(ctx context.Context, key webhookKey, rec *healthRecord) {
 	h.mu.Lock()
 	before, after := rec.shown, rec.status()
 	isChange := after.State != "" && after.State != before.State && (before.State != "" || after.State != "ok")

@@ -53,7 +53,7 @@ type healthRecord struct {
 
 // load combines the records of this process and of the HealthStore.
 func (h *Health) load(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Record, error) {
-	key, ok := newHealthKey(client, entity, hook.Source)
+	key, ok := newWebhookKey(client, entity, hook.Source)
 	if !ok {
 		return Record{}, nil
 	}
@@ -82,7 +82,7 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 // sync exchanges a record with the HealthStore, if that is due. It has a time limit of its
 // own, and outlives the caller's context, so that no result is lost with it. It waits for
 // another caller's sync only while nothing is known.
-func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
+func (h *Health) sync(ctx context.Context, key webhookKey, rec *healthRecord) {
 	for h.store != nil {
 		h.mu.Lock()
 		busy, isFirst := rec.busy, rec.synced.IsZero()
@@ -110,7 +110,7 @@ func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 // resumeStopped lets stopped deliveries resume in all processes after a test. The person who sent it
 // reads that they do, so it spares the HealthStore less than sync, which would put off a failed
 // exchange to the next attempt: a process that serves only pages makes none.
-func (h *Health) resumeStopped(ctx context.Context, key healthKey, rec *healthRecord) error {
+func (h *Health) resumeStopped(ctx context.Context, key webhookKey, rec *healthRecord) error {
 	for h.store != nil {
 		h.mu.Lock()
 		busy := rec.busy
@@ -157,7 +157,7 @@ func isNews(a, b Record) bool {
 
 // exchange reads the stored record, then writes if it lacks something. Without the read, it
 // could overwrite another process's stop.
-func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord) (err error) {
+func (h *Health) exchange(ctx context.Context, key webhookKey, rec *healthRecord) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	var wrote, failed bool

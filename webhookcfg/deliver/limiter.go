@@ -7,18 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"example.com/go-webhookcfg/internal/lru"
 	"example.com/go-webhookcfg/internal/ratelimit"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 )
 
 const (
-	defaultPerClient   = 16
-	defaultPerReceiver = 4
+	defaultPerClient = 16
+	defaultPerHost   = 4
 
-	// maxIdle is how many receivers without attempts we remember, for their failures and
-	// pauses. Beyond that we forget one of the client that has the most. If that receiver
-	// fails, it costs five more attempts.
+	// maxIdle is how many webhooks without attempts we remember, for their failures and pauses, and
+	// as many hosts. Beyond that we forget one of the client that has the most. If that one fails,
+	// it costs five more attempts.
 	maxIdle = 10_000
 
 	// Messages that get no slot come back after minWait or more, so that a fast receiver's
@@ -28,37 +28,45 @@ const (
 	maxSpread = time.Minute
 )
 
-// limiter keeps a client or a receiver from taking all workers of a queue. It bounds the
-// attempts under way, and defers those for paused receivers. It never waits. It is safe for
+// limiter keeps a client, a host or a webhook from taking all workers of a queue. It bounds the
+// attempts under way, and defers those for paused webhooks. It never waits. It is safe for
 // concurrent use.
 type limiter struct {
-	limits   func(client string) (perClient, perReceiver int)
+	limits   func(client string) (perClient, perHost int)
 	maxPause time.Duration
+	seed     maphash.Seed // tells clients and URLs apart
 
-	mu        sync.Mutex
-	clients   map[string]*slots                // with attempts under way
-	receivers map[receiverKey]*receiver        // with attempts under way
-	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
-	tested    *ratelimit.Limiter[receiverKey]
-	testers   *ratelimit.Limiter[string] // clients
+	mu       sync.Mutex
+	clients  map[string]*slots // with attempts under way
+	hosts    memory[hostKey, host]
+	webhooks memory[webhookKey, webhook]
+	tested   *ratelimit.Limiter[hostKey]
+	testers  *ratelimit.Limiter[string] // clients
 }
 
 // newLimiter returns a limiter with the limits of complete options.
 func newLimiter(o *Options) *limiter {
 	seed := maphash.MakeSeed()
-	client := func(k receiverKey) uint64 { return maphash.String(seed, k.client) }
+	ofHost := func(k hostKey) uint64 { return maphash.String(seed, k.client) }
+	ofWebhook := func(k webhookKey) uint64 { return maphash.String(seed, k.client) }
 	return &limiter{
-		limits:    o.limits,
-		maxPause:  o.MaxPause,
-		clients:   make(map[string]*slots),
-		receivers: make(map[receiverKey]*receiver),
-		idle:      lru.NewShared[receiverKey, *receiver](maxIdle, client),
-		tested:    ratelimit.NewShared(1, testInterval, maxTested, client),
-		testers:   ratelimit.New[string](maxTests, time.Second, maxTested),
+		limits:   o.limits,
+		maxPause: o.MaxPause,
+		seed:     seed,
+		clients:  make(map[string]*slots),
+		hosts:    newMemory[hostKey, host](ofHost),
+		webhooks: newMemory[webhookKey, webhook](ofWebhook),
+		tested:   ratelimit.NewShared(1, testInterval, maxTested, ofHost),
+		testers:  ratelimit.New[string](maxTests, time.Second, maxTested),
 	}
 }
 
-// slots are those of a client or a receiver.
+// setting returns what we remember of a setting.
+func (l *limiter) setting(hook webhookcfg.Webhook) setting {
+	return setting{hook.Since.UnixMicro(), maphash.String(l.seed, hook.URL.Reveal()), hostport(hook.URL)}
+}
+
+// slots are those of a client, a host or a webhook.
 type slots struct {
 	taken   int
 	average time.Duration // that one is taken; zero: unknown
@@ -79,76 +87,93 @@ func (s *slots) free(start, now time.Time) {
 }
 
 // wait returns roughly how long it takes until a slot is free. The average alone isn't enough,
-// because it doesn't change while the receiver hangs.
+// because it doesn't change while a receiver hangs.
 func (s *slots) wait(now time.Time) time.Duration {
 	return max(s.average, now.Sub(s.freed)) / time.Duration(max(s.taken, 1))
 }
 
 // slot permits one attempt, until its release.
 type slot struct {
-	limiter  *limiter
-	key      receiverKey
-	client   *slots
-	receiver *receiver
-	start    time.Time
+	limiter *limiter
+	key     webhookKey
+	setting setting
+	client  *slots
+	host    *host
+	webhook *webhook
+	start   time.Time
 }
 
-// acquire returns a slot for an attempt at a webhook that is in effect since a time. If it's
-// nil, the result says why, and its Wait is the rest of the pause, or roughly how long it takes
-// until a slot is free. A test gets a slot even at a receiver that is paused after failures.
-func (l *limiter) acquire(key receiverKey, since, now time.Time, isTest bool) (*slot, Result) {
-	perClient, perReceiver := l.limits(key.client)
+// acquire returns a slot for an attempt at a webhook, as it's set. If it's nil, the result says why,
+// and its Wait is the rest of the pause, or roughly how long it takes until a slot is free. A test
+// gets a slot even in a pause after failures.
+func (l *limiter) acquire(key webhookKey, to setting, now time.Time, isTest bool) (*slot, Result) {
+	perClient, perHost := l.limits(key.client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c, r := l.client(key.client), l.receiver(key)
-	r.renew(since)
-	end := r.End()
+	at := hostKey{key.client, to.hostport}
 	if isTest {
-		end = r.Asked
-		if wait := max(l.tested.Wait(key, now), l.testers.Wait(key.client, now)); wait > 0 {
+		if wait := max(l.tested.Wait(at, now), l.testers.Wait(key.client, now)); wait > 0 {
 			return nil, deferred(ReasonBusy, wait, errTested)
 		}
+	}
+	c, h, w := l.client(key.client), l.hosts.get(at), new(webhook)
+	if !key.isTried() {
+		w = l.webhook(key, to, h, now)
+	}
+	end := latest(w.End(), h.End())
+	if isTest {
+		end = w.Asked
 	}
 	switch {
 	case now.Before(end):
 		return nil, deferred(ReasonPaused, end.Sub(now), errPaused)
-	case r.taken >= r.limit(perReceiver):
-		return nil, deferred(ReasonBusy, r.wait(now), errBusy)
+	case w.IsFailing() && w.taken > 0:
+		return nil, deferred(ReasonBusy, w.wait(now), errBusy)
+	case h.IsFailing() && h.taken > 0, h.taken >= perHost:
+		return nil, deferred(ReasonBusy, h.wait(now), errBusy)
 	case c.taken >= perClient:
 		return nil, deferred(ReasonBusy, c.wait(now), errBusy)
 	}
 	if isTest {
-		l.tested.Take(key, now)
+		l.tested.Take(at, now)
 		l.testers.Take(key.client, now)
 	}
-	l.idle.Remove(key)
-	l.clients[key.client], l.receivers[key] = c, r
+	l.clients[key.client] = c
+	l.hosts.use(at, h)
+	if !key.isTried() {
+		l.webhooks.use(key, w)
+	}
 	c.take(now)
-	r.take(now)
-	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}, Result{}
+	h.take(now)
+	w.take(now)
+	return &slot{limiter: l, key: key, setting: to, client: c, host: h, webhook: w, start: now}, Result{}
 }
 
 var (
 	errBusy   = errors.New("deliver: as many attempts as allowed are under way")
-	errPaused = errors.New("deliver: receiver is paused")
+	errPaused = errors.New("deliver: webhook is paused, or nobody can connect to its host")
 )
 
 // release ends the attempt. It must be called exactly once.
 func (s *slot) release(now time.Time, v verdict) {
-	l, c, r := s.limiter, s.client, s.receiver
+	l, c, h, w := s.limiter, s.client, s.host, s.webhook
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.free(s.start, now)
-	r.free(s.start, now)
-	r.judge(v, s.start, now, l.maxPause)
+	h.free(s.start, now)
+	w.free(s.start, now)
+	h.judge(v, s.start, now, l.maxPause)
+	if w.setting.isSameURL(s.setting) { // otherwise it was set meanwhile
+		w.judge(v, s.start, now, l.maxPause)
+	}
 	if c.taken == 0 {
 		delete(l.clients, s.key.client)
 	}
-	if r.taken == 0 {
-		delete(l.receivers, s.key)
-		if r.IsUnwell(now) {
-			l.idle.Put(s.key, r)
-		}
+	if h.taken == 0 {
+		l.hosts.rest(hostKey{s.key.client, s.setting.hostport}, h, h.IsUnwell(now))
+	}
+	if w.taken == 0 && !s.key.isTried() {
+		l.webhooks.rest(s.key, w, w.IsUnwell(now) || l.hostOf(s.key, w).IsUnwell(now))
 	}
 }
 
@@ -160,15 +185,23 @@ func (l *limiter) client(id string) *slots {
 	return new(slots)
 }
 
-// receiver returns the receiver with a key. A new one is not kept yet.
-func (l *limiter) receiver(key receiverKey) *receiver {
-	if r := l.receivers[key]; r != nil {
-		return r
+// webhook returns the webhook with a key, and takes in its setting. A host to which nobody can
+// connect gets an attempt, too, if the webhook was set. We know about that by what we remember, so
+// from then on we remember the webhook, even if it has to wait.
+func (l *limiter) webhook(key webhookKey, to setting, h *host, now time.Time) *webhook {
+	w := l.webhooks.get(key)
+	if w.set(to, now) {
+		h.Trial(now)
+		if h.IsUnwell(now) {
+			l.webhooks.keep(key, w)
+		}
 	}
-	if r, ok := l.idle.Get(key); ok {
-		return r
-	}
-	return new(receiver)
+	return w
+}
+
+// hostOf returns the host of a webhook.
+func (l *limiter) hostOf(key webhookKey, w *webhook) *host {
+	return l.hosts.peek(hostKey{key.client, w.setting.hostport})
 }
 
 // stagger returns a random wait from the given one to twice that, so that messages that were
@@ -178,44 +211,29 @@ func stagger(wait time.Duration) time.Duration {
 	return wait + rand.N(min(wait, maxSpread))
 }
 
-// restore takes over the failures and the pause of a receiver, unless we know better.
-func (l *limiter) restore(key receiverKey, d Receiver) {
+// failing returns the webhooks with failures or a pause, of their own or of their host.
+func (l *limiter) failing(now time.Time) (all []Failing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.receivers[key] != nil || d.Failures == 0 && d.PausedUntil.IsZero() {
-		return
-	}
-	r := &receiver{State: pause.State{Failures: d.Failures, Length: d.Pause}, since: d.Since}
-	if r.IsFailing() {
-		r.Until = d.PausedUntil
-	} else {
-		r.Asked = d.PausedUntil
-	}
-	l.idle.Put(key, r)
-}
-
-// snapshot returns the receivers with attempts, failures or a pause.
-func (l *limiter) snapshot(now time.Time) []Receiver {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]Receiver, 0, len(l.receivers)+l.idle.Len())
-	for key, r := range l.receivers {
-		all = append(all, r.describe(key, now))
-	}
-	for key, r := range l.idle.All() {
-		if r.IsUnwell(now) {
-			all = append(all, r.describe(key, now))
+	for key, w := range l.webhooks.all() {
+		h := l.hostOf(key, w)
+		if !w.IsUnwell(now) && !h.IsUnwell(now) {
+			continue
 		}
+		f := Failing{Client: key.client, Scope: key.scope, HostPort: w.setting.hostport, Failures: max(w.Failures, h.Failures)}
+		if end := latest(w.End(), h.End()); end.After(now) {
+			f.PausedUntil = end
+		}
+		all = append(all, f)
 	}
 	return all
 }
 
-// resume forgets the failures and the pause of a receiver.
-func (l *limiter) resume(key receiverKey) {
+// resume forgets the failures and the pauses of a webhook and of its host.
+func (l *limiter) resume(key webhookKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.idle.Remove(key)
-	if r := l.receivers[key]; r != nil {
-		r.State = pause.State{}
-	}
+	w := l.webhooks.peek(key)
+	l.hostOf(key, w).State = pause.State{}
+	w.State = pause.State{}
 }

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 	if err := st.Apply(t.Context(), webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
 		t.Fatal(err)
 	}
-	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerHost: 2})
 	results := make(chan deliver.Result)
 	start := func(client, entity string) {
 		t.Helper()
@@ -62,8 +62,8 @@ func TestLimits(t *testing.T) {
 // Those of zero or less are the default.
 func TestLimitsOfClient(t *testing.T) {
 	for _, tt := range []struct {
-		perClient, perReceiver int
-		want                   int // attempts of 10 at one receiver and 10 at another
+		perClient, perHost int
+		want               int // attempts of 10 at one receiver and 10 at another
 	}{
 		{0, 0, 5},
 		{-1, -1, 5},
@@ -73,7 +73,7 @@ func TestLimitsOfClient(t *testing.T) {
 		{1, 100, 1},
 		{100, 100, 20},
 	} {
-		t.Run(fmt.Sprint(tt.perClient, tt.perReceiver), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.perClient, tt.perHost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				in := &inbox{takes: time.Second}
 				st := configured(t, "http://example.com")
@@ -81,12 +81,12 @@ func TestLimitsOfClient(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
-					PerClient: 5, PerReceiver: 3, Policy: in.policy(),
+					PerClient: 5, PerHost: 3, Policy: in.policy(),
 					Limits: func(client string) (int, int) {
 						if client != "acme" {
 							t.Errorf("limits of %s", client)
 						}
-						return tt.perClient, tt.perReceiver
+						return tt.perClient, tt.perHost
 					},
 				})}
 				for i := range 10 {
@@ -147,9 +147,8 @@ func TestDeferredTogether(t *testing.T) {
 			return webhookcfg.Webhook{}, errPanic
 		})
 		unsigned := newSender(t, configured(t, "http://127.0.0.1:1"), keyring{}, nil)
-		full := newSender(t, configured(t, "http://127.0.0.1:1"), keyring{deliver.GenerateKey()}, &deliver.Options{PerReceiver: 1})
-		attempt, _ := full.Begin(t.Context(), "acme", "e1", message)
-		defer attempt.Cancel()
+		full := newSender(t, configured(t, "http://127.0.0.1:1"), keyring{deliver.GenerateKey()}, &deliver.Options{PerHost: 1})
+		defer full.TakeSlot(t.Context(), "acme", "e1", message)()
 		for name, tt := range map[string]struct {
 			sender *deliver.Sender
 			least  time.Duration

@@ -108,6 +108,15 @@ func (m Message) checkSize(maxBody int) error {
 	return nil
 }
 
+// Timeout returns how long an attempt may take, from [Options.Timeout]. Of a nil Sender, it returns
+// the default.
+func (s *Sender) Timeout() time.Duration {
+	if s == nil {
+		return defaultTimeout
+	}
+	return s.options.Timeout
+}
+
 // MaxBody returns the maximum size of a message's body, from [Options.MaxBody]. Of a nil
 // Sender, it returns the default.
 func (s *Sender) MaxBody() int {

@@ -1,9 +1,12 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +15,12 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestPause: a receiver that failed five times in a row is not called for five seconds, and
-// one that asks for a pause gets it, but no longer one than allowed.
+// TestPause: a webhook that failed five times in a row is not called for five seconds, and
+// one whose receiver asks for a pause gets it, but no longer one than allowed.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		response := "500 Internal Server Error\r\n"
@@ -60,7 +64,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestPauseAfterGone: a receiver that wants no messages is paused like any that fails, if no
+// TestPauseAfterGone: a webhook whose receiver wants no messages is paused like any that fails, if no
 // Health stops them.
 func TestPauseAfterGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -76,33 +80,245 @@ func TestPauseAfterGone(t *testing.T) {
 	})
 }
 
-// TestPauseOfTheSetting: a webhook that was set after the ones that failed ends the pause of its
-// receiver, whichever kind of pause it is, and nothing else does.
-func TestPauseOfTheSetting(t *testing.T) {
+// pauses are the kinds of pauses of a webhook: one response of each is enough for the latter.
+var pauses = map[string]string{
+	"failures":  "500 Internal Server Error\r\n",
+	"asked for": "503 Service Unavailable\r\nRetry-After: 3600\r\n",
+}
+
+// TestSharedHost: a webhook that always fails doesn't hinder another one of the client at the same
+// host and port, be it the base or an override. A request for a pause is about the one that was
+// called, too.
+func TestSharedHost(t *testing.T) {
 	for name, response := range map[string]string{
-		"failures":  "500 Internal Server Error\r\n",
-		"asked for": "503 Service Unavailable\r\nRetry-After: 60\r\n",
+		"404":         "404 Not Found\r\n",
+		"410":         "410 Gone\r\n",
+		"Retry-After": "429 Too Many Requests\r\nRetry-After: 3600\r\n",
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			in, st := &inbox{respond: func(int) string { return response }}, store.NewMemory()
-			setAt := func(at int, scope webhookcfg.Scope) {
-				hooktest.Apply(t, st, hooktest.At(at, webhookcfg.SetChange("acme", scope, egress.NewURL("http://example.com"))))
+		for _, dead := range []string{"e", "others"} { // the override, or the base
+			t.Run(name+" "+dead, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					in, calls := &inbox{takes: 100 * time.Millisecond}, 0
+					in.respond = func(n int) string {
+						in.mu.Lock()
+						defer in.mu.Unlock()
+						if in.requests[n-1].URL.Path == "/"+dead {
+							calls++
+							return response
+						}
+						return "200 OK\r\n"
+					}
+					st, alive := configured(t, "http://example.com/others"), "others"
+					hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("e"), egress.NewURL("http://example.com/e")))
+					if dead == "others" {
+						alive = "e"
+					}
+					s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerHost: 3, Policy: in.policy()})}
+					for i := range 20 {
+						s.sender.Send(t.Context(), "acme", dead, message)
+						check(t, fmt.Sprint("message ", i), s.sender.Send(t.Context(), "acme", alive, message), deliver.Delivered, "")
+					}
+					check(t, "paused", s.sender.Send(t.Context(), "acme", dead, message), deliver.Deferred, deliver.ReasonPaused)
+					if name != "Retry-After" {
+						time.Sleep(pause.First)
+						s.start(t.Context(), dead, "alone")
+						check(t, "at a time", s.sender.Send(t.Context(), "acme", dead, message), deliver.Deferred, deliver.ReasonBusy)
+						s.start(t.Context(), alive, "first")
+						s.start(t.Context(), alive, "second")
+						check(t, "the host's slots", s.sender.Send(t.Context(), "acme", alive, message), deliver.Deferred, deliver.ReasonBusy)
+					}
+					for id, r := range s.wait() {
+						if id != "alone" {
+							check(t, id, r, deliver.Delivered, "")
+						}
+					}
+					if most := map[string]int{"404": 6, "410": 6, "Retry-After": 1}[name]; calls != most {
+						t.Errorf("%d requests to the one that fails, want %d", calls, most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestUnconnected: failing to connect pauses the host for all webhooks there, until there's a
+// response: be it one that refuses a message, or the one to a test. No response in time isn't one,
+// and it fails the webhook.
+func TestUnconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var isDead, hangs atomic.Bool
+		in := &inbox{respond: func(int) string {
+			if hangs.Load() {
+				time.Sleep(2 * time.Second)
 			}
-			setAt(1, webhookcfg.Entity("old"))
-			setAt(2, webhookcfg.All())
-			setAt(2, webhookcfg.Entity("e"))
-			setAt(1, webhookcfg.Entity("old"))
-			s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
-			for range 5 {
-				s.Send(t.Context(), "acme", "e", message)
+			return "413 Too Large\r\n"
+		}}
+		p := in.policy()
+		dial := p.Dial
+		p.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if isDead.Load() {
+				return nil, syscall.ECONNREFUSED
 			}
-			check(t, name, s.Send(t.Context(), "acme", "e", message), deliver.Deferred, deliver.ReasonPaused)
-			check(t, name+", an older webhook", s.Send(t.Context(), "acme", "old", message), deliver.Deferred, deliver.ReasonPaused)
-			setAt(3, webhookcfg.Entity("e"))
-			response = "200 OK\r\n"
-			check(t, name+", set again", s.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
-			s.CloseIdleConnections()
+			return dial(ctx, network, address)
+		}
+		st := configured(t, "http://example.com/base")
+		for _, entity := range []string{"e", "f"} {
+			hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity(entity), egress.NewURL("http://example.com/"+entity)))
+		}
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("elsewhere"), egress.NewURL("http://example.com:8080/")))
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Timeout: time.Second, Policy: p})
+		send := func(name, entity string, outcome deliver.Outcome, reason deliver.Reason) {
+			t.Helper()
+			check(t, name, s.Send(t.Context(), "acme", entity, message), outcome, reason)
+		}
+		isDead.Store(true)
+		for _, entity := range []string{"base", "e", "base", "e", "e"} {
+			send("dead", entity, deliver.Failed, deliver.ReasonUnreachable)
+		}
+		send("the base", "base", deliver.Deferred, deliver.ReasonPaused)
+		send("an override", "e", deliver.Deferred, deliver.ReasonPaused)
+		isDead.Store(false)
+		send("another port", "elsewhere", deliver.Undeliverable, deliver.ReasonStatus)
+		check(t, "a test", s.Test(t.Context(), "acme", "f", message), deliver.Undeliverable, deliver.ReasonStatus)
+		send("a response", "base", deliver.Undeliverable, deliver.ReasonStatus)
+		send("a response", "e", deliver.Undeliverable, deliver.ReasonStatus)
+		s.CloseIdleConnections()
+		time.Sleep(10 * time.Second) // then there may be a test again
+
+		isDead.Store(true)
+		for range 4 {
+			send("dead again", "base", deliver.Failed, deliver.ReasonUnreachable)
+		}
+		isDead.Store(false)
+		hangs.Store(true)
+		send("no response", "e", deliver.Failed, reasonTimeout)
+		isDead.Store(true)
+		send("dead since five", "base", deliver.Failed, deliver.ReasonUnreachable)
+		send("no end by a timeout", "e", deliver.Deferred, deliver.ReasonPaused)
+		check(t, "a try", s.Try(t.Context(), "acme", "e", egress.NewURL("http://example.com/new"), message), deliver.Failed, deliver.ReasonUnreachable)
+		scopes := map[webhookcfg.Scope]bool{}
+		for f := range s.Failing() {
+			scopes[f.Scope] = true
+			if f.Failures != 5 || f.PausedUntil.IsZero() {
+				t.Errorf("fails: %+v", f)
+			}
+		}
+		if len(scopes) != 2 || !scopes[webhookcfg.All()] || !scopes[webhookcfg.Entity("e")] {
+			t.Errorf("%v fail", scopes)
+		}
+		s.Resume("acme", webhookcfg.Entity("e"))
+		hangs.Store(false)
+		isDead.Store(false)
+		send("resumed", "base", deliver.Undeliverable, deliver.ReasonStatus)
+		s.CloseIdleConnections()
+		time.Sleep(time.Minute) // the receiver notices that its connections are closed
+	})
+}
+
+// TestSameURLAgain: the same URL again gets one attempt at once, and at most one such a minute. What's
+// known stays until one succeeds, so a client that sets its webhook all the time doesn't have a dead
+// receiver called all the time.
+func TestSameURLAgain(t *testing.T) {
+	for name, response := range pauses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, st, at := &inbox{takes: time.Second, respond: func(int) string { return response }}, store.NewMemory(), 0
+				setAgain := func() {
+					at++
+					hooktest.Apply(t, st, hooktest.At(at, webhookcfg.SetChange("acme", webhookcfg.Entity("e"), egress.NewURL("http://example.com"+secretPath))))
+				}
+				setAgain()
+				s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})}
+				failures := func() int {
+					for f := range s.sender.Failing() {
+						return f.Failures
+					}
+					return 0
+				}
+				send := func(name string, outcome deliver.Outcome, reason deliver.Reason) {
+					t.Helper()
+					check(t, name, s.sender.Send(t.Context(), "acme", "e", message), outcome, reason)
+				}
+				for range 12 { // until the pause is a long one
+					s.sender.Send(t.Context(), "acme", "e", message)
+					for f := range s.sender.Failing() {
+						time.Sleep(time.Until(f.PausedUntil))
+					}
+				}
+				s.sender.Send(t.Context(), "acme", "e", message)
+				send("paused", deliver.Deferred, deliver.ReasonPaused)
+				known, trial := failures(), time.Now()
+				setAgain()
+				s.start(t.Context(), "e", "trial")
+				setAgain() // which doesn't hide what comes of it
+				send("one at a time", deliver.Deferred, deliver.ReasonBusy)
+				time.Sleep(in.takes)
+				synctest.Wait()
+				if got := failures(); got != known+1 {
+					t.Errorf("%d failures in a row, want %d", got, known+1)
+				}
+				for time.Since(trial) < time.Minute {
+					setAgain()
+					send("set again soon", deliver.Deferred, deliver.ReasonPaused)
+					time.Sleep(100 * time.Millisecond)
+				}
+				setAgain()
+				response = "200 OK\r\n"
+				send("a minute later", deliver.Delivered, "")
+				s.start(t.Context(), "e", "one")
+				s.start(t.Context(), "e", "two")
+				for id, r := range s.wait() {
+					if id != "trial" {
+						check(t, id, r, deliver.Delivered, "")
+					}
+				}
+			})
 		})
+	}
+}
+
+// TestSettingOfAFastClock: another setting with another URL ends the pauses, whether its time is
+// later than that of the one before or earlier, and even if it leads to the same host. Another webhook
+// there, with a later or an earlier time, doesn't.
+func TestSettingOfAFastClock(t *testing.T) {
+	for name, pausing := range pauses {
+		for order, next := range map[string]int{"later": 2, "earlier": -1000} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					hooks := map[string]webhookcfg.Webhook{}
+					setAt := func(at int, entity, path string) {
+						change := hooktest.Set("acme", entity, at)
+						hooks[entity] = webhookcfg.Webhook{URL: egress.NewURL("http://example.com" + path), Source: webhookcfg.SourceOverride, Since: change.Time}
+					}
+					response := pausing
+					in := &inbox{respond: func(int) string { return response }}
+					s := newSender(t, resolver(func(_ context.Context, _, entity string) (webhookcfg.Webhook, error) {
+						return hooks[entity], nil
+					}), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
+					defer s.CloseIdleConnections()
+					setAt(1, "e", "/first")
+					for s.Send(t.Context(), "acme", "e", message).Outcome == deliver.Failed {
+					}
+					setAt(next, "other", "/first")
+					response = "200 OK\r\n"
+					check(t, "another webhook", s.Send(t.Context(), "acme", "other", message), deliver.Delivered, "")
+					check(t, "paused", s.Send(t.Context(), "acme", "e", message), deliver.Deferred, deliver.ReasonPaused)
+					setAt(next, "e", "/second")
+					check(t, "set", s.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
+
+					response = pausing
+					for s.Send(t.Context(), "acme", "e", message).Outcome == deliver.Failed {
+					}
+					check(t, "the next one pauses", s.Send(t.Context(), "acme", "e", message), deliver.Deferred, deliver.ReasonPaused)
+					setAt(next+1, "e", "/first")
+					response = "200 OK\r\n"
+					check(t, "set back", s.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
+					for f := range s.Failing() {
+						t.Errorf("fails: %+v", f)
+					}
+				})
+			})
+		}
 	}
 }
 

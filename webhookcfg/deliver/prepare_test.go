@@ -174,7 +174,7 @@ func TestPrepareFails(t *testing.T) {
 		}, "nil map"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Prepare: tt.prepare, PerReceiver: 1})
+			s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Prepare: tt.prepare, PerHost: 1})
 			for range 3 {
 				attempt, _ := s.Begin(t.Context(), "acme", "e1", message)
 				result := attempt.Send(t.Context())
@@ -202,7 +202,7 @@ func TestPrepareHangs(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		}
-		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerReceiver: 1, Prepare: hang})
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerHost: 1, Prepare: hang})
 		sent := make(chan deliver.Result)
 		go func() { sent <- s.Send(t.Context(), "acme", "e1", message) }()
 		time.Sleep(30 * time.Second)

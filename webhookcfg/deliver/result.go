@@ -66,10 +66,11 @@ const (
 	// message is too large for the receiver.
 	ReasonStatus Reason = "status"
 
-	// ReasonBusy, with Deferred: a limit of the client or the receiver was reached, or the
+	// ReasonBusy, with Deferred: a limit of the client, the host or the webhook was reached, or the
 	// webhook was tested a moment ago.
 	ReasonBusy Reason = "busy"
-	// ReasonPaused, with Deferred: the receiver failed a moment ago, or asked for a pause.
+	// ReasonPaused, with Deferred: the webhook failed a moment ago, its receiver asked for a pause,
+	// or nobody could connect to its host a moment ago.
 	ReasonPaused Reason = "paused"
 	// ReasonUnavailable, with Deferred: the store, the keys or Options.Prepare failed, the policy
 	// couldn't check the address, the caller cancelled its context, or a test was cut short: see
@@ -161,16 +162,39 @@ const unavailableWait = time.Second
 // unavailable returns the result of an attempt that ended for a reason on our side.
 func unavailable(err error) Result { return deferred(ReasonUnavailable, unavailableWait, err) }
 
-// verdict returns the receiver's part in the result.
+// unavailableUnless returns the result of an attempt for which a function of the host has failed. If
+// that's because of the message itself, it's the message's fault.
+func unavailableUnless(err error) Result {
+	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		return undeliverable(ReasonMessage, err)
+	}
+	return unavailable(err)
+}
+
+// IsUnconnected reports whether nobody could connect to the host, so that other webhooks there can't be
+// reached either.
+func (r Result) IsUnconnected() bool {
+	unreachable, ok := errors.AsType[*egress.UnreachableError](r.Err)
+	return ok && r.Outcome == Failed && slices.Contains(unconnected, unreachable.Reason)
+}
+
+var unconnected = []egress.Reason{
+	egress.ReasonDNS, egress.ReasonDenied, egress.ReasonConnection,
+	egress.ReasonTLS, egress.ReasonCertificateExpired, egress.ReasonUnknownAuthority, egress.ReasonWrongName,
+}
+
+// verdict returns what the result says about the webhook and its host.
 func (r Result) verdict() verdict {
+	v := verdict{hasResponse: r.Status != 0}
 	switch {
 	case r.Outcome == Delivered:
-		return verdict{effect: effectSuccess}
+		v.effect = effectSuccess
+	case r.IsUnconnected():
+		v.effect = effectUnconnected
 	case r.Outcome == Failed, r.Reason == ReasonGone:
-		return verdict{effect: effectFailure, pause: r.Wait}
-	default:
-		return verdict{effect: effectNone}
+		v.effect, v.pause = effectFailure, r.Wait
 	}
+	return v
 }
 
 // LogValue implements [slog.LogValuer]. It returns a group of the non-zero fields, without

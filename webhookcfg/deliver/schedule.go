@@ -74,7 +74,7 @@ func (a Action) String() string {
 //	Failed         another status, no response, no connection,   retry, until the schedule is
 //	               or an address that the policy denies          used up; then set aside
 //	Deferred       not an attempt: a limit was reached, the      retry after Result.Wait
-//	               receiver is paused, your store or your keys
+//	               webhook is paused, your store or your keys
 //	               were unavailable, or you cancelled ctx
 //	Undeliverable  no webhook is in effect, it was stopped, or   done
 //	               status 410

@@ -42,18 +42,18 @@ type Options struct {
 	// PerClient is how many attempts for one client can be under way. Zero means 16.
 	PerClient int
 
-	// PerReceiver is how many attempts for one client at one host and port can be under way.
-	// Zero means 4.
-	PerReceiver int
+	// PerHost is how many attempts for one client at one host and port can be under way, whichever
+	// of its webhooks lead there. Zero means 4.
+	PerHost int
 
 	// Limits returns a client's own limits, for example by its plan. Zero or less means
-	// PerClient or PerReceiver. Every Send that finds a webhook calls it, so it should return
-	// at once, and it must be safe for concurrent use. If nil, all clients have PerClient and
-	// PerReceiver.
-	Limits func(client string) (perClient, perReceiver int)
+	// PerClient or PerHost. Every Send that finds a webhook calls it, so it should return at
+	// once, and it must be safe for concurrent use. If nil, all clients have PerClient and
+	// PerHost.
+	Limits func(client string) (perClient, perHost int)
 
-	// MaxPause bounds the pauses after failures in a row, and the ones that receivers ask for
-	// with Retry-After. Zero means an hour.
+	// MaxPause bounds the pauses of a webhook or a host after failures in a row, and the ones that
+	// receivers ask for with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
 	// MaxBody is the maximum size of a message's body in bytes. A larger message is
@@ -103,7 +103,7 @@ const (
 )
 
 func (o *Options) complete() error {
-	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerReceiver, o.MaxBody) < 0 {
+	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerHost, o.MaxBody) < 0 {
 		return errors.New("deliver: negative number in Options")
 	}
 	if o.Timeout > maxTimeout {
@@ -114,7 +114,7 @@ func (o *Options) complete() error {
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.PerClient = cmp.Or(o.PerClient, defaultPerClient)
-	o.PerReceiver = cmp.Or(o.PerReceiver, defaultPerReceiver)
+	o.PerHost = cmp.Or(o.PerHost, defaultPerHost)
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
@@ -126,17 +126,17 @@ func (o *Options) complete() error {
 }
 
 // limits returns the limits of a client.
-func (o *Options) limits(client string) (perClient, perReceiver int) {
+func (o *Options) limits(client string) (perClient, perHost int) {
 	if o.Limits != nil {
-		perClient, perReceiver = o.Limits(client)
+		perClient, perHost = o.Limits(client)
 	}
 	if perClient <= 0 {
 		perClient = o.PerClient
 	}
-	if perReceiver <= 0 {
-		perReceiver = o.PerReceiver
+	if perHost <= 0 {
+		perHost = o.PerHost
 	}
-	return perClient, perReceiver
+	return perClient, perHost
 }
 
 // Sender delivers messages. Make one per process: its limits and connections aren't shared
@@ -229,6 +229,30 @@ func (s *Sender) report(ctx context.Context, client, entity, id string, r Result
 
 // begin returns an attempt that may start now. If it's nil, the result says why.
 func (s *Sender) begin(ctx context.Context, client, entity string, m Message, isTest bool) (*Attempt, Result) {
+	hook, r := s.find(ctx, client, entity, m, isTest)
+	if hook == nil {
+		return nil, r
+	}
+	key, ok := newWebhookKey(client, entity, hook.Source)
+	switch {
+	case s.isTrial:
+		key = webhookKey{client: client}
+	case !ok: // the Resolver doesn't say
+		key = webhookKey{client, webhookcfg.Entity(entity)}
+	}
+	slot, r := s.limiter.acquire(key, s.limiter.setting(*hook), time.Now(), isTest)
+	if slot != nil {
+		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook, slot: slot, isTest: isTest}, Result{}
+	}
+	if err := ctx.Err(); err != nil {
+		r = unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	}
+	r.Webhook = *hook
+	return nil, r
+}
+
+// find returns the webhook for a message. If it's nil, the result says why.
+func (s *Sender) find(ctx context.Context, client, entity string, m Message, isTest bool) (*webhookcfg.Webhook, Result) {
 	if client == "" || entity == "" && !isTest {
 		return nil, undeliverable(ReasonMessage, errAddressee)
 	}
@@ -238,19 +262,7 @@ func (s *Sender) begin(ctx context.Context, client, entity string, m Message, is
 	if err := m.checkSize(s.options.MaxBody); err != nil {
 		return nil, undeliverable(ReasonMessage, err)
 	}
-	hook, r := s.resolve(ctx, client, entity, isTest)
-	if hook == nil {
-		return nil, r
-	}
-	slot, r := s.limiter.acquire(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now(), isTest)
-	if slot != nil {
-		return &Attempt{sender: s, client: client, entity: entity, message: m, webhook: *hook, slot: slot, isTest: isTest}, Result{}
-	}
-	if err := ctx.Err(); err != nil {
-		r = unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
-	}
-	r.Webhook = *hook
-	return nil, r
+	return s.resolve(ctx, client, entity, isTest)
 }
 
 // resolve returns the webhook in effect if it may be called. If it's nil, the result says why.
@@ -262,6 +274,11 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, isTest bool
 	if err != nil {
 		return nil, unavailable(redact.Error(redact.Printable(redact.URLs("deliver: webhook of the entity: "+err.Error())), err))
 	}
+	return s.check(ctx, client, entity, hook, isTest)
+}
+
+// check returns a webhook if it may be called. If it's nil, the result says why.
+func (s *Sender) check(ctx context.Context, client, entity string, hook webhookcfg.Webhook, isTest bool) (*webhookcfg.Webhook, Result) {
 	// A test needs the record of this setting, too: a success then ends its stop, here and in
 	// the HealthStore.
 	reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook)

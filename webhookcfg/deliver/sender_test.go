@@ -37,7 +37,7 @@ func TestNew(t *testing.T) {
 		"blank":      {UserAgent: "a "},
 		"transport":  {Transport: egress.TransportOptions{MaxIdleConns: -1}},
 		"client":     {PerClient: -1},
-		"receiver":   {PerReceiver: -1},
+		"receiver":   {PerHost: -1},
 		"pool":       {Transport: egress.TransportOptions{MaxIdleConns: -1}},
 		"policy":     {Policy: &egress.Policy{Ports: []uint16{0}}},
 	} {

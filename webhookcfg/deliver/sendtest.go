@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// testInterval is the minimum time between two tests of a receiver by a client. The limiter
-	// remembers maxTested receivers that were tested, and as many clients.
+	// testInterval is the minimum time between two tests of a host and port by a client. The limiter
+	// remembers maxTested of them, and as many clients.
 	testInterval = 10 * time.Second
 	maxTested    = 10_000
 	// maxTests is how many tests a client can make at once. It can make one more each second, since
@@ -20,10 +20,10 @@ const (
 	maxTests = 60
 )
 
-var errTested = errors.New("deliver: the receiver was tested less than ten seconds ago, or the client made too many tests")
+var errTested = errors.New("deliver: the host was tested less than ten seconds ago, or the client made too many tests")
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
-// webhook was stopped or its receiver is paused after failures. If the test succeeds and the
+// webhook was stopped, or it or its host is paused after failures. If the test succeeds and the
 // webhook was stopped, deliveries to it go on, in other processes as soon as they learn of it:
 // see [Health]. If the [HealthStore] doesn't have the success, [Result.Err] says why. The
 // configuration doesn't change.
@@ -34,7 +34,9 @@ var errTested = errors.New("deliver: the receiver was tested less than ten secon
 // A client can test one host and port every ten seconds, regardless of the number of its
 // webhooks there, and make 60 tests at once and then one a second. Before that, until the end of
 // a pause that the receiver asked for with Retry-After, and while the client's limits are
-// reached, the outcome is [Deferred] with a Wait.
+// reached, the outcome is [Deferred] with a Wait. An outbox keeps limits and pauses of its own, so a
+// test doesn't wait for those, and ends none. Call
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox.Changed] when a test has succeeded.
 //
 // A person may wait for a test, so it can have less time than a delivery. If the deadline of ctx
 // passes before [Options.Timeout], and there's no response yet, nobody knows whether the
@@ -45,8 +47,8 @@ func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Res
 }
 
 // Try is [Sender.Test] for a URL that isn't set, with the key that it would have. It's neither
-// stopped nor recorded by a Health. Failures don't pause the receiver, which a webhook of the
-// client may use, and a success doesn't end a pause.
+// stopped nor recorded by a Health. No pause applies to it, since those are of webhooks that are set,
+// and it neither starts nor ends one.
 func (s *Sender) Try(ctx context.Context, client, entity string, target egress.URL, m Message) Result {
 	trial := *s
 	trial.isTrial = true

@@ -272,7 +272,7 @@ func TestTestEndsStopOfWhatItCalled(t *testing.T) {
 	})
 }
 
-// TestTestDuringPause: a test is sent while its receiver is paused, and a success ends the pause.
+// TestTestDuringPause: a test is sent while its webhook is paused, and a success ends the pause.
 func TestTestDuringPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := &inbox{respond: func(n int) string {
@@ -342,7 +342,7 @@ func TestTestsOfAReceiver(t *testing.T) {
 				hooktest.Apply(t, st, webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url)))
 			}
 		}
-		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerReceiver: 1})
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerHost: 1})
 		check(t, "first", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 		time.Sleep(time.Second)
 		for _, entity := range []string{"", "e2", "same"} {
@@ -555,8 +555,8 @@ func TestTryPausesNothing(t *testing.T) {
 			}
 			check(t, "after "+path, s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 		}
-		for range s.Receivers() {
-			t.Error("the receiver has a failure or a pause")
+		for range s.Failing() {
+			t.Error("the webhook has a failure or a pause")
 		}
 
 		responses["/"] = responses["/wrong"]
@@ -644,7 +644,7 @@ func TestTestCutShort(t *testing.T) {
 				}
 				known := status()
 				in.takes = tt.takes
-				for range 6 { // five failures in a row pause a receiver
+				for range 6 { // five failures in a row pause a webhook
 					ctx, cancel := tt.start(t)
 					reason, err := tt.call(ctx, s, hook)
 					cancel()
@@ -663,7 +663,7 @@ func TestTestCutShort(t *testing.T) {
 				if changes != tt.changes || changes == 0 && status() != known {
 					t.Errorf("%d changes, status %+v, want %d and before %+v", changes, status(), tt.changes, known)
 				}
-				for r := range s.Receivers() {
+				for r := range s.Failing() {
 					if tt.changes == 0 {
 						t.Errorf("it counts for the pause: %+v", r)
 					}

@@ -53,7 +53,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestTooLargeForReceiver: a 413 is about one message. It doesn't pause the receiver, however
+// TestTooLargeForReceiver: a 413 is about one message. It doesn't pause the webhook, however
 // often it comes, but the client sees that something wasn't delivered.
 func TestTooLargeForReceiver(t *testing.T) {
 	r := newReceiver(t, false, func(w http.ResponseWriter, req *http.Request) {

@@ -4,10 +4,11 @@ import "time"
 
 const defaultMaxPause = time.Hour
 
-// verdict is an attempt's result for its receiver.
+// verdict is what an attempt's result says about the webhook and its host.
 type verdict struct {
-	effect effect
-	pause  time.Duration // the receiver asked for, up to Options.MaxPause; zero: none
+	effect      effect
+	hasResponse bool          // so others can connect to the host, too
+	pause       time.Duration // the receiver asked for, up to Options.MaxPause; zero: none
 }
 
 type effect uint8
@@ -16,4 +17,5 @@ const (
 	effectNone effect = iota // the attempt ended for a reason of the sender's
 	effectSuccess
 	effectFailure
+	effectUnconnected // a failure of the host, and not of the webhook
 )

@@ -26,7 +26,7 @@ type Queue interface {
 	Notification(ctx context.Context, client, id string) (Notification, error)
 
 	// SendAgain makes the selected notifications due at once, under the same identifiers and
-	// with a new schedule. The limits of the client and pauses of its receivers apply to them
+	// with a new schedule. The limits of the client and pauses of its webhooks apply to them
 	// as to new ones. If the selection has a Scope, SendAgain only starts this, and the work
 	// goes on in the background. If the selected ID doesn't exist, the error wraps
 	// [ErrNotFound]. Ask a client to wait that sends the same ones again within seconds,

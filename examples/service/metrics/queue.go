@@ -37,7 +37,7 @@ func queueDesc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	queueReadable      = queueDesc("readable", "Whether the figures of the queue could be read: 1 or 0. If it's 0, the others are missing.")
 	queueNotifications = queueDesc("notifications", "Notifications in the database by state; the number stays at its bound, 10000.", "state")
-	queueOverdue       = queueDesc("overdue_seconds", "How long the first waiting notification has been due: new, or a retry, or of a client with a failing receiver.", "state")
+	queueOverdue       = queueDesc("overdue_seconds", "How long the first waiting notification has been due: new, or a retry, or of a client with a failing webhook.", "state")
 	queueClients       = queueDesc("clients", "Clients that this process has, and those that it's sending to.", "state")
 	queueUnderWay      = queueDesc("under_way", "Attempts of this process that are under way.")
 	queueWakes         = queueDesc("wakes_total", "How often this process was told that a webhook has changed or works again.")

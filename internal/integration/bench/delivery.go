@@ -207,10 +207,10 @@ func (r *receiver) sender(underWay int) (func(int) error, error) {
 		return nil, err
 	}
 	opts := &deliver.Options{
-		Policy:      r.policy,
-		Transport:   egress.TransportOptions{MaxIdleConnsPerHost: underWay},
-		PerClient:   underWay,
-		PerReceiver: underWay,
+		Policy:    r.policy,
+		Transport: egress.TransportOptions{MaxIdleConnsPerHost: underWay},
+		PerClient: underWay,
+		PerHost:   underWay,
 	}
 	s, err := deliver.New(st, oneKey{deliver.GenerateKey()}, opts)
 	if err != nil {

@@ -81,10 +81,12 @@ func pool(dsn string, tracer pgx.QueryTracer) (*sql.DB, error) {
 	}
 	cfg.Tracer = tracer
 	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
+	db.SetMaxOpenConns(poolSize)
+	db.SetMaxIdleConns(poolSize)
 	return db, nil
 }
+
+const poolSize = 16
 
 // counter is a [pgx.QueryTracer] that counts statements.
 type counter struct{ n *atomic.Int64 }
@@ -284,6 +286,29 @@ func (q *queue) fill(n int, clients ...string) {
 	}
 }
 
+// updates returns how many versions of a notification's row there were after its INSERT, on
+// average. Only PostgreSQL counts them. Nobody may use the database meanwhile.
+func (q *queue) updates() string {
+	if q.name != "PostgreSQL" {
+		return "–"
+	}
+	// A connection that's idle can keep its counts for a while, but not when it's closed.
+	q.SetMaxIdleConns(0)
+	defer q.SetMaxIdleConns(poolSize)
+	var others, inserted, updated int
+	await(q.t, "the end of all other connections", func() bool {
+		const count = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+		if err := q.QueryRow(count).Scan(&others); err != nil {
+			q.t.Fatal(err)
+		}
+		return others == 0
+	})
+	if err := q.QueryRow("SELECT n_tup_ins, n_tup_upd FROM pg_stat_user_tables WHERE relname = $1", q.prefix+"outbox_message").Scan(&inserted, &updated); err != nil {
+		q.t.Fatal(err)
+	}
+	return precise(float64(updated) / float64(inserted))
+}
+
 // await waits until something has happened.
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
@@ -312,6 +337,11 @@ func newReceivers(t *testing.T) *receivers {
 	r.Server = httptest.NewServer(http.HandlerFunc(r.receive))
 	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
 	return r
+}
+
+// named returns the server's URL with the name of a receiver.
+func (r *receivers) named(name string) string {
+	return strings.Replace(r.URL, "127.0.0.1", name+".example.com", 1)
 }
 
 func (r *receivers) receive(w http.ResponseWriter, req *http.Request) {

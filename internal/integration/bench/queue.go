@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	receiverSlots = 4  // the default of deliver.Options.PerReceiver
+	receiverSlots = 4  // the default of deliver.Options.PerHost
 	probes        = 10 // small clients, whose notifications are timed
 	probeEvery    = 20 * time.Millisecond
 )
@@ -25,7 +25,7 @@ func (s settings) queues(t *testing.T, r *report) {
 	if s.shared {
 		engines = append(engines, onPostgreSQL(t))
 	}
-	var shares, repairs, costs, enqueues, rests [][]string
+	var shares, drains, repairs, costs, enqueues, rests [][]string
 	var waits []waitTrial
 	for _, d := range engines {
 		trial := queueTrial{s, t, d}
@@ -33,6 +33,9 @@ func (s settings) queues(t *testing.T, r *report) {
 		enqueues = append(enqueues, trial.enqueues())
 		costs = append(costs, trial.costs()...)
 		rests = append(rests, trial.rest())
+		if d.name == "PostgreSQL" {
+			drains = trial.drain()
+		}
 		shares = append(shares, trial.shares()...)
 		failing, repaired := trial.repair()
 		repairs = append(repairs, repaired, trial.recovery())
@@ -43,12 +46,21 @@ attempts end after %v. Each receiver gets %d requests at a time, and each notifi
 client is of another entity. The times of a receiver are how long it takes to respond. What its
 slots allow is measured with %[2]d goroutines that post to the same receiver with a bare
 http.Client. Receivers run in this process, and share its CPUs.`, queueTimeout, receiverSlots))
-	r.table([]string{"queue on", "one client's backlog", "time", "what the slots allow", "share", "budget", "requests per message", "budget"}, shares...)
+	r.table([]string{"queue on", "one client's backlog", "time", "what the slots allow", "share", "budget", "requests per message", "budget", "versions of a row after its INSERT", "budget"}, shares...)
+	if s.shared {
+		fmt.Fprintf(r.out, `
+The next backlog is one of %s for %d clients with quick receivers, on PostgreSQL. The
+reference is a bare worker of River (github.com/riverqueue/river) with its fastest fetch
+settings, and as many jobs at a time as all slots allow. It posts to the same receivers with a
+bare http.Client and the reference signature. The CPU time includes the receivers'.
+`, grouped(drainClients*queueTrial{settings: s}.scaled(1000)), drainClients)
+		r.table([]string{"one backlog for many clients", "outbox", "River", "ratio", "budget"}, drains...)
+	}
 	fmt.Fprintf(r.out, `
-A receiver that fails five times in a row is paused for five seconds, and then for up to
-[Options.MaxPause](../../../webhookcfg/deliver). Setting its webhook again ends the pause. If
-nobody does that, a receiver that has recovered gets nothing until then, so that row begins at
-the end of the pause.
+A webhook that fails five times in a row is paused for five seconds, and then for up to
+[Options.MaxPause](../../../webhookcfg/deliver). Setting another URL ends the pause, as in the first
+row. If nobody does that, a receiver that has recovered gets nothing until then, so the second row
+begins at the end of the pause.
 `)
 	r.table([]string{"queue on", "a client's receiver works again", "first delivery", "budget", "last delivery", "what the slots allow", "ratio", "budget"}, repairs...)
 	var rows [][]string
@@ -120,6 +132,7 @@ func (q queueTrial) shares() (rows [][]string) {
 		rows = append(rows, []string{
 			q.d.name, fmt.Sprintf("%s for a receiver of %v", grouped(n), receiverTime), seconds(elapsed), seconds(ideal),
 			precise(ideal.Seconds() / elapsed.Seconds()), "≥ 0.95", precise(float64(len(requests)) / float64(n)), "1",
+			queue.updates(), "1",
 		})
 	}
 	return rows
@@ -153,9 +166,7 @@ func (q queueTrial) repair() (p99 float64, row []string) {
 	p99 = q.probe(queue, receivers)
 	start := time.Now()
 	queue.set("acme", webhookcfg.All(), webhook)
-	if err := queue.box.Wake(q.t.Context(), "acme"); err != nil {
-		q.t.Fatal(err)
-	}
+	queue.box.Changed("acme", webhookcfg.All())
 	first, last := span(receivers.await(q.t, n, "acme"))
 	stop()
 	return p99, []string{
@@ -251,8 +262,7 @@ func (q queueTrial) waits(failing float64) []waitTrial {
 		clients := names("hang", many)
 		for _, client := range clients {
 			for n := range hosts * messages {
-				at := strings.Replace(r.URL, "127.0.0.1", fmt.Sprintf("h%d.%s.example.com", n%hosts, client), 1)
-				queue.set(client, webhookcfg.Entity(queuedEntity(n)), at+"/hang")
+				queue.set(client, webhookcfg.Entity(queuedEntity(n)), r.named(fmt.Sprintf("h%d.%s", n%hosts, client))+"/hang")
 			}
 		}
 		queue.fill(hosts*messages, clients...)
@@ -260,7 +270,7 @@ func (q queueTrial) waits(failing float64) []waitTrial {
 	backlogs := q.meanwhile(func(queue *queue, r *receivers) {
 		clients := names("backlog", 2*many)
 		for _, client := range clients {
-			queue.set(client, webhookcfg.All(), strings.Replace(r.URL, "127.0.0.1", client+".example.com", 1)+"/200ms")
+			queue.set(client, webhookcfg.All(), r.named(client)+"/200ms")
 		}
 		queue.fill(backlog, clients...)
 	})
@@ -343,10 +353,10 @@ type bare struct{ statement string }
 func (q queueTrial) bareTable(queue *queue) bare {
 	q.t.Helper()
 	name, outbox := queue.prefix+"bare", queue.prefix+"outbox_message"
-	create, values := "", "?, ?, ?, 0, 0, ?, 0, 0, 0, '', 'application/json', ?"
+	create, values := "", "?, ?, ?, 0, 0, ?, 0, 0, '', 'application/json', ?"
 	if q.d.name == "PostgreSQL" {
 		create = "CREATE TABLE " + name + " (LIKE " + outbox + " INCLUDING IDENTITY INCLUDING DEFAULTS, PRIMARY KEY (seq))"
-		values = "$1, $2, $3, 0, 0, $4, 0, 0, 0, '', 'application/json', $5"
+		values = "$1, $2, $3, 0, 0, $4, 0, 0, '', 'application/json', $5"
 	} else {
 		if err := q.d.QueryRow("SELECT sql FROM sqlite_schema WHERE name = ?", outbox).Scan(&create); err != nil {
 			q.t.Fatal(err)
@@ -356,7 +366,7 @@ func (q queueTrial) bareTable(queue *queue) bare {
 	if _, err := q.d.Exec(create); err != nil {
 		q.t.Fatal(err)
 	}
-	return bare{"INSERT INTO " + name + " (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body) VALUES (" + values + ")"}
+	return bare{"INSERT INTO " + name + " (client, entity, id, state, due, enqueued, attempts, status, reason, content_type, body) VALUES (" + values + ")"}
 }
 
 func (b bare) insert(tx *sql.Tx, n int) error {

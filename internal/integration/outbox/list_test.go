@@ -22,7 +22,7 @@ func listed(rows []shownRow, q outbox.Query) (ids []string) {
 		}
 	}
 	slices.SortFunc(found, func(a, b shownRow) int {
-		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.state, b.state), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.group, b.group), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
 	})
 	for _, r := range found {
 		ids = append(ids, r.id())
@@ -95,8 +95,8 @@ func testBadList(t *testing.T, f *fixture) {
 		"limit":             {State: outbox.Waiting, Limit: 1001},
 		"no place":          {State: outbox.Waiting, After: "x"},
 		"not JSON":          {State: outbox.Waiting, After: at("x")},
-		"part -1":           {State: outbox.Waiting, After: at(`{"p":-1}`)},
-		"part of another":   {State: outbox.Dropped, After: at(`{"p":1}`)},
+		"a list":            {State: outbox.Waiting, After: at(`[]`)},
+		"a word":            {State: outbox.Waiting, After: at(`{"g":"x"}`)},
 		"of another client": {State: outbox.Waiting, Client: "ab", After: page.Next},
 	} {
 		if page, err := f.box.List(t.Context(), q); err == nil {

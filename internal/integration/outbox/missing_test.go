@@ -32,7 +32,7 @@ func (f *fixture) execute(statements ...string) {
 	}
 }
 
-var tables = []string{"schema", "message", "line", "process", "again"}
+var tables = []string{"schema", "message", "line", "pause", "mark", "process", "again"}
 
 // complaints are the errors that the queue logs because it can't start.
 type complaints chan string
@@ -203,7 +203,7 @@ func TestLostLines(t *testing.T) {
 			f.set("a", "/")
 			f.enqueue("a", "e", "m1", "m2")
 			f.execute(
-				"UPDATE "+f.prefix+"outbox_message SET state = 1, due = 1",
+				"UPDATE "+f.prefix+"outbox_message SET grp = 4001, attempts = 1, due = 1",
 				"DROP TABLE "+f.prefix+"outbox_line", "DROP TABLE "+f.prefix+"outbox_schema",
 			)
 			if err := f.box.Migrate(t.Context()); err != nil {

@@ -132,7 +132,7 @@ func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Op
 	if opts == nil {
 		opts = &outbox.Options{}
 	}
-	opts.KeepDeliveredPerClient = cmp.Or(opts.KeepDeliveredPerClient, 100_000)
+	opts.KeepDelivered.PerClient = cmp.Or(opts.KeepDelivered.PerClient, 100_000)
 	opts.Prefix = fmt.Sprintf("t%d_", prefixes.Add(1))
 	opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	f.prefix = opts.Prefix
@@ -166,7 +166,7 @@ func newSender(t testing.TB, st webhookcfg.Store, opts *deliver.Options) *delive
 // peer returns the outbox of another process, with a connection pool and a sender of its own.
 func (f *fixture) peer(e engineCase, db *sql.DB, opts outbox.Options) *outbox.Outbox {
 	opts.Prefix = f.prefix
-	opts.KeepDeliveredPerClient = cmp.Or(opts.KeepDeliveredPerClient, 100_000)
+	opts.KeepDelivered.PerClient = cmp.Or(opts.KeepDelivered.PerClient, 100_000)
 	opts.Logger = slog.New(slog.NewTextHandler(f.t.Output(), nil))
 	box, err := outbox.New(db, e.dialect, newSender(f.t, f.store, nil), &opts)
 	if err != nil {

@@ -236,7 +236,7 @@ func TestFrozen(t *testing.T) {
 			if got := l.of("frozen"); got != slots {
 				t.Errorf("%d attempts of the one that was frozen, want %d", got, slots)
 			}
-			f.exec("DELETE FROM {message} WHERE state = 4")
+			f.exec("DELETE FROM {message} WHERE state = 3")
 			if after := f.rows(); after != before || l.of("other") != n {
 				t.Errorf("%d attempts of the other one, want %d. The rows were\n%s\nand are\n%s", l.of("other"), n, before, after)
 			}

@@ -186,6 +186,12 @@ func TestStatementsPerEvent(t *testing.T) {
 			f.events = 1 // it looks often for a moment
 			time.Sleep(givenBack)
 			f.check()
+			f.reset()
+			time.Sleep(3 * time.Second)
+			if n := f.statements.Load(); n > 3*10 {
+				t.Errorf("%d statements in 3 seconds", n)
+			}
+			t.Logf("%.1f statements a second", float64(f.statements.Load())/3)
 		}},
 	}
 	var all together

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
@@ -58,14 +59,14 @@ func TestStats(t *testing.T) {
 			expect("new", outbox.Stats{Waiting: 1504, Overdue: outbox.Overdue{New: 10 * time.Minute}}, `"b": 4 waiting, the first due for 10m0s, and no process sends to it`)
 			f.exec("UPDATE {message} SET enqueued = enqueued - ", 20*minute, " WHERE id = 'a0'")
 			expect("many", outbox.Stats{Waiting: 1504, Overdue: outbox.Overdue{New: 20 * time.Minute}}, `"a": 1000 or more waiting, the first due for 20m0s`)
-			f.exec("UPDATE {message} SET state = 1, attempts = 1, reason = 'status', due = enqueued + ", 5*minute, " WHERE id IN ('a0', 'b0')")
+			f.exec("UPDATE {message} SET grp = 4001, attempts = 1, reason = 'status', due = enqueued + ", 5*minute, " WHERE id IN ('a0', 'b0')")
 			expect("retries", outbox.Stats{Waiting: 1504, Overdue: outbox.Overdue{Retry: 15 * time.Minute}}, `"a": 1000 or more waiting, the first due for 15m0s, and no process sends to it (status)`)
 			f.exec("UPDATE {message} SET due = enqueued + ", 60*minute, " WHERE id IN ('a0', 'b0')")
-			f.exec("UPDATE {message} SET state = 2, due = enqueued WHERE id LIKE 'a%' AND id <> 'a0'")
-			f.exec("UPDATE {message} SET state = 3, due = enqueued WHERE id = 'b1'")
-			f.exec("UPDATE {message} SET state = 4, due = enqueued WHERE id IN ('b2', 'b3')")
+			f.exec("UPDATE {message} SET state = 1, grp = 0, due = enqueued WHERE id LIKE 'a%' AND id <> 'a0'")
+			f.exec("UPDATE {message} SET state = 2, grp = 0, due = enqueued WHERE id = 'b1'")
+			f.exec("UPDATE {message} SET state = 3, grp = 0, due = enqueued WHERE id IN ('b2', 'b3')")
 			expect("retries later, and what has ended", outbox.Stats{Waiting: 2, Delivered: 1499, GivenUp: 1, Dropped: 2}, "")
-			if c, err := f.box.ClientStats(t.Context(), "nobody"); err != nil || c != (outbox.ClientStats{Client: "nobody"}) {
+			if c, err := f.box.ClientStats(t.Context(), "nobody"); err != nil || c.Waiting+c.Failing != 0 || c.Overdue != 0 || c.Unclaimed {
 				t.Errorf("%+v, %v", c, err)
 			}
 		})
@@ -109,14 +110,14 @@ func TestStatsOfFailing(t *testing.T) {
 			f.fill("a", 100, "m")
 			stop := f.run()
 			var c outbox.ClientStats
-			for deadline := time.Now().Add(20 * time.Second); c.Failing == 0 || c.PausedUntil.IsZero(); time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(20 * time.Second); c.Failing == 0 || len(c.Pauses) == 0; time.Sleep(10 * time.Millisecond) {
 				var err error
 				if c, err = f.box.ClientStats(t.Context(), "a"); err != nil || time.Now().After(deadline) {
 					t.Fatal(c, err)
 				}
 			}
 			stop()
-			if c.Waiting != 100 || c.Reason != deliver.ReasonThrottled || c.PausedUntil.IsZero() || c.Overdue <= 0 {
+			if c.Waiting != 100 || c.Reason != deliver.ReasonThrottled || c.Pauses[0].Failures < 5 || c.Pauses[0].Scope != webhookcfg.All() || c.Overdue <= 0 {
 				t.Errorf("%+v", c)
 			}
 			s, err := f.box.Stats(t.Context())

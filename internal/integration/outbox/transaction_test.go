@@ -140,7 +140,7 @@ func (f *fixture) awaitArrivals(id string, n int) {
 func TestBadInput(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
-			f := newFixture(t, e, &outbox.Options{MaxBody: 10}, nil)
+			f := newFixture(t, e, nil, &deliver.Options{MaxBody: 10})
 			big := notification("a", "e", "m")
 			big.Message.Body = make([]byte, 11)
 			for what, n := range map[string]outbox.Notification{

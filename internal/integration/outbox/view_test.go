@@ -33,6 +33,7 @@ type shownRow struct {
 	seq            int
 	client, entity string
 	state          int
+	group          int64
 	due            int64
 	attempts       int
 	reason         string
@@ -54,8 +55,8 @@ func (f *fixture) fillRows(rows []shownRow) {
 		if err := f.box.Enqueue(f.t.Context(), tx, n); err != nil {
 			f.t.Fatal(err)
 		}
-		_, err := tx.Exec(fmt.Sprintf(`UPDATE %soutbox_message SET state = %d, due = %d, attempts = %d, reason = '%s', enqueued = %d WHERE id = '%s'`,
-			f.prefix, r.state, r.due, r.attempts, r.reason, r.enqueued, r.id()))
+		_, err := tx.Exec(fmt.Sprintf(`UPDATE %soutbox_message SET state = %d, grp = %d, due = %d, attempts = %d, reason = '%s', enqueued = %d WHERE id = '%s'`,
+			f.prefix, r.state, r.group, r.due, r.attempts, r.reason, r.enqueued, r.id()))
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -66,14 +67,42 @@ func (f *fixture) fillRows(rows []shownRow) {
 }
 
 const (
-	fresh = iota
-	waiting
+	waiting = iota
 	delivered
 	givenUp
 	dropped
 )
 
-var stateWords = [...]string{"waiting", "waiting", "delivered", "given_up", "dropped"}
+var stateWords = [...]string{"waiting", "delivered", "given_up", "dropped"}
+
+// The groups of what nobody has looked at yet, and of what was sent again. The others are those of
+// the webhooks.
+const (
+	fresh = 0
+	again = 1
+)
+
+// groupOf is the group of a setting of a webhook.
+func groupOf(setting int64, isOverride, isTried bool) int64 {
+	group := 4 * setting
+	if isOverride {
+		group += 2
+	}
+	if isTried {
+		group++
+	}
+	return group
+}
+
+// tried is the group of what waits for a retry at a client's base.
+func (f *fixture) tried(client string) int64 {
+	f.t.Helper()
+	base, err := f.store.Resolve(f.t.Context(), client, "e")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return groupOf(base.Since.UnixMicro(), base.Source == webhookcfg.SourceOverride, true)
+}
 
 // randomRows are rows of three clients, whose names start alike.
 func randomRows(n int) (rows []shownRow) {
@@ -81,14 +110,21 @@ func randomRows(n int) (rows []shownRow) {
 	for i := range n {
 		r := shownRow{
 			seq: i, client: []string{"a", "ab", "a\x00"}[min(rand.IntN(6), 2)], entity: []string{"e", "ee", "f"}[rand.IntN(3)],
-			state: rand.IntN(5), enqueued: now - int64(n-i)*1000,
+			state: rand.IntN(4), enqueued: now - int64(n-i)*1000,
 		}
 		if r.client == "a\x00" {
 			r.client = "a"
 		}
 		switch r.state {
 		case waiting:
-			if rand.IntN(2) == 0 {
+			setting, isOverride := 1000+rand.Int64N(3), rand.IntN(2) == 0
+			switch rand.IntN(4) {
+			case 0:
+				r.group, r.due = again, now-rand.Int64N(10)*1000
+			case 1:
+				r.group = groupOf(setting, isOverride, false)
+			case 2:
+				r.group = groupOf(setting, isOverride, true)
 				r.due, r.attempts, r.reason = now+rand.Int64N(1e9), 1+rand.IntN(5), "unreachable"
 			}
 		case delivered:
@@ -110,25 +146,13 @@ func wanted(rows []shownRow, client string, q sent.Query) (found []shownRow) {
 			found = append(found, r)
 		}
 	}
-	zone := func(r shownRow) int {
-		switch {
-		case q.State != "waiting" || q.Entity != "":
-			return 0
-		case r.due > 0:
-			return -1
-		default:
-			return r.state
-		}
-	}
 	slices.SortFunc(found, func(a, b shownRow) int {
 		newest := cmp.Compare(b.seq, a.seq)
 		switch {
-		case zone(a) != zone(b):
-			return cmp.Compare(zone(a), zone(b))
-		case zone(a) < 0:
-			return cmp.Or(cmp.Compare(a.due, b.due), -newest)
-		case q.State == "" || q.State == "waiting" || q.Entity != "":
+		case q.State == "" || q.Entity != "":
 			return newest
+		case q.State == "waiting":
+			return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.due, b.due), -newest)
 		default:
 			return cmp.Or(cmp.Compare(b.due, a.due), newest)
 		}
@@ -206,16 +230,20 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			f, busy := newFixture(t, e, nil, nil), newFixture(t, e, nil, nil)
 			now := time.Now().Truncate(time.Second).UnixMicro()
-			for i := range 10 {
-				r := shownRow{seq: i, client: "a", entity: "e", state: i % 5, due: now + int64(i)*1e6, enqueued: now}
-				if r.state == fresh {
+			for i := range 32 {
+				r := shownRow{seq: i, client: "a", entity: "e", state: i % 4, due: now + int64(i)*1e6, enqueued: now}
+				if r.state == waiting {
+					r.group = []int64{fresh, again, groupOf(now, false, false), groupOf(now, true, true)}[i/4%4]
+				}
+				isUntried := r.state == waiting && r.group != again && r.group%2 == 0
+				if isUntried {
 					r.due = 0
 				}
 				f.fillRows([]shownRow{r})
 				for range 3 {
 					busy.enqueue("b", "e", fmt.Sprint("other", i))
 				}
-				if r.due += 123; r.state == fresh {
+				if r.due += 123; isUntried {
 					r.due = 0
 				}
 				busy.fillRows([]shownRow{r})
@@ -223,7 +251,7 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 			for _, state := range []string{"", "waiting", "delivered", "given_up", "dropped"} {
 				for _, entity := range []string{"", "e"} {
 					q := sent.Query{State: state, Entity: entity, Limit: 1}
-					for range 10 {
+					for pages := 0; ; pages++ {
 						one, err := f.box.Notifications(t.Context(), "a", q)
 						if err != nil {
 							t.Fatal(err)
@@ -236,6 +264,9 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 							t.Errorf("%+v: %s, and beside others %s", q, one.Next, other.Next)
 						}
 						if q.After = one.Next; q.After == "" {
+							if pages < 8 {
+								t.Errorf("%+v: %d pages", q, pages)
+							}
 							break
 						}
 					}
@@ -245,34 +276,53 @@ func TestNextTellsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestPagesWhileSent: notifications that leave a list while somebody pages through it hide no other
-// one: those that are sent again, and those whose attempt has come.
+// TestPagesWhileSent: notifications that leave their place in a list while somebody pages through it
+// hide no other one: those that are sent again, those whose attempt has come, and those that move to
+// a webhook.
 func TestPagesWhileSent(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
-			for _, state := range []int{waiting, givenUp} {
+			now := time.Now().UnixMicro()
+			move := func(set string) func(f *fixture, id string) error {
+				return func(f *fixture, id string) error {
+					_, err := f.db.Exec(fmt.Sprintf("UPDATE %soutbox_message SET %s WHERE id = '%s'", f.prefix, set, id))
+					return err
+				}
+			}
+			for what, test := range map[string]struct {
+				row   shownRow
+				every int64 // between their due times
+				leave func(f *fixture, id string) error
+			}{
+				"sent again": {shownRow{state: givenUp, due: now, attempts: 1, reason: "status"}, 1e6, func(f *fixture, id string) error {
+					return f.box.SendAgain(t.Context(), "a", sent.Selection{ID: id})
+				}},
+				"tried":            {shownRow{group: groupOf(1000, false, true), due: now, attempts: 1, reason: "status"}, 1e6, move(fmt.Sprint("due = ", now+3600*1000000))},
+				"to a webhook":     {shownRow{group: fresh}, 0, move(fmt.Sprint("grp = ", groupOf(1000, false, false)))},
+				"to a new setting": {shownRow{group: groupOf(1000, true, true), due: now, attempts: 1, reason: "status"}, 1, move(fmt.Sprint("grp = ", groupOf(2000, true, true)))},
+			} {
 				f := newFixture(t, e, nil, nil)
-				now := time.Now().UnixMicro()
 				var rows []shownRow
 				for i := range 20 {
-					rows = append(rows, shownRow{seq: i, client: "a", entity: "e", state: state, due: now + int64(i)*1e6, attempts: 1, reason: "status", enqueued: now})
+					r := test.row
+					r.seq, r.client, r.entity, r.enqueued = i, "a", "e", now
+					r.due += int64(i) * test.every
+					rows = append(rows, r)
 				}
 				f.fillRows(rows)
 				shown := map[string]bool{}
-				q := sent.Query{State: stateWords[state], Limit: 3}
+				q := sent.Query{State: stateWords[test.row.state], Limit: 3}
 				for range 50 {
 					page, err := f.box.Notifications(t.Context(), "a", q)
 					if err != nil {
 						t.Fatal(err)
 					}
 					for _, n := range page.Notifications {
-						shown[n.ID] = true
-						if state == givenUp {
-							err = f.box.SendAgain(t.Context(), "a", sent.Selection{ID: n.ID})
-						} else {
-							_, err = f.db.Exec(fmt.Sprintf("UPDATE %soutbox_message SET due = due + 3600000000 WHERE id = '%s' AND due < %d", f.prefix, n.ID, now+3600*1000000))
+						if shown[n.ID] {
+							continue // it has left already
 						}
-						if err != nil {
+						shown[n.ID] = true
+						if err := test.leave(f, n.ID); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -281,7 +331,7 @@ func TestPagesWhileSent(t *testing.T) {
 					}
 				}
 				if len(shown) != len(rows) {
-					t.Errorf("%s: %d of %d were shown", stateWords[state], len(shown), len(rows))
+					t.Errorf("%s: %d of %d were shown", what, len(shown), len(rows))
 				}
 			}
 		})
@@ -297,7 +347,7 @@ func checkShown(t *testing.T, rows []shownRow, n sent.Notification) {
 	}
 	r := rows[seq]
 	want := sent.Notification{ID: r.id(), Entity: r.entity, State: stateWords[r.state], Reason: r.reason, Made: time.UnixMicro(r.enqueued), Attempts: r.attempts}
-	if r.state == waiting && r.due > 0 {
+	if r.state == waiting && r.attempts > 0 {
 		want.Due = time.UnixMicro(r.due)
 	}
 	if r.reason == "message" {
@@ -422,6 +472,7 @@ func TestSendAgainOfMany(t *testing.T) {
 			f.set("a", "/")
 			f.set("b", "/")
 			now := time.Now()
+			group := f.tried("a")
 			var rows []shownRow
 			want := make(map[string]int) // what the sends again of entity e, and then of all of today, take
 			for i := range 1900 {
@@ -432,7 +483,7 @@ func TestSendAgainOfMany(t *testing.T) {
 				case 1:
 					r.state = delivered
 				case 2:
-					r.state, r.due = waiting, now.Add(time.Hour).UnixMicro()
+					r.state, r.group, r.attempts, r.due = waiting, group, 1, now.Add(time.Hour).UnixMicro()
 				case 3:
 					r.enqueued = now.Add(-48 * time.Hour).UnixMicro()
 				}
@@ -511,7 +562,7 @@ func TestPlanCounts(t *testing.T) {
 			for i := range 1001 {
 				r := shownRow{seq: i, client: "a", entity: []string{"e", "f"}[min(i/998, 1)], state: []int{waiting, givenUp, dropped}[i%3], due: now.UnixMicro() - 1e6, enqueued: now.UnixMicro() - 2e6}
 				if r.state == waiting {
-					r.due = now.Add(time.Hour).UnixMicro()
+					r.group, r.attempts, r.due = groupOf(1000, i%2 == 0, true), 1, now.Add(time.Hour).UnixMicro()
 				}
 				rows = append(rows, r)
 			}
@@ -761,18 +812,29 @@ func TestEraseHeld(t *testing.T) {
 			bytes := func(client string) string {
 				return fmt.Sprintf("CAST('%s' AS %s)", client, map[string]string{"SQLite": "BLOB", "PostgreSQL": "bytea", "MariaDB": "BINARY"}[e.name])
 			}
-			lines := func(client string) (n int) {
-				if err := f.db.QueryRow("SELECT COUNT(*) FROM " + f.prefix + "outbox_line WHERE client = " + bytes(client)).Scan(&n); err != nil {
-					t.Fatal(err)
+			left := func(client string) (all string) {
+				for _, table := range []string{"message", "line", "pause", "mark", "again"} {
+					var n int
+					if err := f.db.QueryRow("SELECT COUNT(*) FROM " + f.prefix + "outbox_" + table + " WHERE client = " + bytes(client)).Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+					if n > 0 {
+						all += fmt.Sprint(" ", n, " ", table)
+					}
 				}
-				return n
+				return all
+			}
+			remember := func(client string) { // a pause and a mark
+				f.exec("INSERT INTO ", f.prefix, "outbox_pause (client, entity, setting, failures, ends, reason, saved, state) VALUES (", bytes(client), ", ", bytes("e"), ", 1, 5, 0, 'status', 0, '{}')")
+				f.exec("INSERT INTO ", f.prefix, "outbox_mark (client, entity, n) VALUES (", bytes(client), ", ", bytes("e"), ", 1)")
 			}
 			for i := range 40 {
 				f.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
 			}
 			f.await(4, 10*time.Second)
-			if n, err := f.peer(e, f.db, outbox.Options{}).Erase(t.Context(), "a"); n != 40 || err != nil || lines("a") != 0 {
-				t.Errorf("erased %d of 40, and left %d lines: %v", n, lines("a"), err)
+			remember("a")
+			if n, err := f.peer(e, f.db, outbox.Options{}).Erase(t.Context(), "a"); n != 40 || err != nil || left("a") != "" {
+				t.Errorf("erased %d of 40, and left%s: %v", n, left("a"), err)
 			}
 			release()
 			f.enqueue("b", "e", "later")
@@ -785,9 +847,10 @@ func TestEraseHeld(t *testing.T) {
 			f.enqueue("a", "e", "new") // of another client with the same identifier
 			f.await(6, 10*time.Second)
 
-			f.exec("INSERT INTO ", f.prefix, "outbox_line (client, owner, due, pauses) VALUES (", bytes("c"), ", 7, 0, 'x')")
-			if n, err := f.box.Erase(t.Context(), "c"); n != 0 || err != nil || lines("c") != 0 {
-				t.Errorf("erased %d of none, and left %d lines of a dead process: %v", n, lines("c"), err)
+			f.exec("INSERT INTO ", f.prefix, "outbox_line (client, owner, due) VALUES (", bytes("c"), ", 7, 0)")
+			remember("c")
+			if n, err := f.box.Erase(t.Context(), "c"); n != 0 || err != nil || left("c") != "" {
+				t.Errorf("erased %d of none, and left%s of a dead process: %v", n, left("c"), err)
 			}
 		})
 	}
@@ -830,9 +893,7 @@ func TestSendAgainWaitsForPause(t *testing.T) {
 			}
 			f.mu.Unlock()
 			f.set("a", "/") // ends the pause
-			if err := f.box.Wake(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
+			f.box.Changed("a", webhookcfg.All())
 			f.awaitArrivals("m1", 2)
 		})
 	}
@@ -880,7 +941,7 @@ func (f *fixture) awaitResend(client string, want int) {
 func TestKeep(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
-			f := newFixture(t, e, &outbox.Options{KeepDelivered: time.Hour, KeepDeliveredPerClient: 3}, nil)
+			f := newFixture(t, e, &outbox.Options{KeepDelivered: outbox.Keep{For: time.Hour, PerClient: 3}}, nil)
 			now := time.Now()
 			var rows []shownRow
 			for i := range 12 {
@@ -1057,8 +1118,8 @@ func TestViewUsesIndexes(t *testing.T) {
 func (f *fixture) double(times int) {
 	f.t.Helper()
 	for i := range times {
-		copyAll := fmt.Sprintf(`INSERT INTO %[1]soutbox_message (client, entity, id, state, due, enqueued, since, attempts, status, reason, content_type, body)
-SELECT client, entity, CONCAT(id, '_%[2]d'), state, CASE WHEN due > 0 THEN due + %[2]d ELSE 0 END, enqueued, since, attempts, status, reason, content_type, body FROM %[1]soutbox_message`, f.prefix, i)
+		copyAll := fmt.Sprintf(`INSERT INTO %[1]soutbox_message (client, entity, id, state, grp, due, enqueued, attempts, status, reason, content_type, body)
+SELECT client, entity, CONCAT(id, '_%[2]d'), state, grp, CASE WHEN due > 0 THEN due + %[2]d ELSE 0 END, enqueued, attempts, status, reason, content_type, body FROM %[1]soutbox_message`, f.prefix, i)
 		if f.isSQLite {
 			copyAll = strings.Replace(copyAll, "CONCAT(id, ", "(id || ", 1)
 		}

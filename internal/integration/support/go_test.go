@@ -49,10 +49,9 @@ func openGo(t *testing.T) account {
 	keys, err := deliver.DerivedKeys([]byte("a-master-of-at-least-thirty-two-bytes"))
 	must(err)
 	webhooks := store.NewMemory()
-	wake := func(client string) { _ = a.box.Wake(context.WithoutCancel(t.Context()), client) }
-	health, err := deliver.NewHealth(nil, &deliver.HealthOptions{OnChange: func(_ context.Context, client string, _ webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
+	health, err := deliver.NewHealth(nil, &deliver.HealthOptions{OnChange: func(_ context.Context, client string, scope webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
 		if after.State == "ok" {
-			wake(client)
+			a.box.Changed(client, scope)
 		}
 	}})
 	must(err)
@@ -66,7 +65,7 @@ func openGo(t *testing.T) account {
 		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeWarn, DeliveryStatus: health.Status,
 		OnEvent: func(_ context.Context, e webhookcfg.Event) {
 			if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
-				go wake(e.Client)
+				a.box.Changed(e.Client, e.Scope)
 			}
 		},
 	})

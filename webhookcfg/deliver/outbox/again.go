@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
@@ -47,17 +47,18 @@ func (o *Outbox) SendAgain(ctx context.Context, client string, s sent.Selection)
 	case len(s.Scope.Entity()) > maxName: // Enqueue refuses its notifications, and MySQL would cut it
 		return nil
 	case s.ID != "":
-		err = o.tables.sendOneAgain(ctx, client, s.ID)
+		err = o.sendOneAgain(ctx, client, s.ID)
 	default:
 		err = o.tables.startResend(ctx, client, s)
 	}
 	if err != nil {
 		return fmt.Errorf("outbox: send again: %w", err)
 	}
-	if s.ID != "" {
-		o.Committed(client)
-	} else {
-		signal(o.resending)
+	if s.ID == "" {
+		select {
+		case o.resending <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }
@@ -68,20 +69,24 @@ var errSelection = fmt.Errorf("%w: set either the ID or the Scope of the selecti
 
 const (
 	// sentAgain are the columns of a notification that is sent again.
-	sentAgain = `UPDATE {message} SET state = 0, due = 0, attempts = 0, since = 0, status = 0, reason = '', resent = {now}`
+	sentAgain = `UPDATE {message} SET state = 0, grp = 1, due = {now}, attempts = 0, status = 0, reason = '', resent = {now}`
 
-	// isLater is a condition for notifications that aren't due anyway.
-	isLater = `(state >= 2 OR state = 1 AND due > 0)`
+	// isLater is a condition for notifications that aren't about to be sent for the first time.
+	isLater = `(state > 0 OR attempts > 0)`
 )
 
-func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
+func (o *Outbox) sendOneAgain(ctx context.Context, client, id string) error {
+	t := o.tables
 	v := values{"client": []byte(client), "id": id, "wait": resendEvery.Microseconds()}
-	rows, err := exec(ctx, t.db, t.compile(sentAgain+` WHERE client = @client AND id = @id AND `+isLater+` AND resent <= {now} - @wait`), v)
-	if err != nil || rows > 0 {
+	rows, err := t.Exec(ctx, t.DB, sentAgain+` WHERE client = @client AND id = @id AND `+isLater+` AND resent <= {now} - @wait`, v)
+	if err != nil {
 		return err
 	}
+	if rows > 0 {
+		return o.queue.Resent(ctx, client)
+	}
 	isKnown := false
-	err = query(ctx, t.db, t.compile(`SELECT CASE WHEN `+isLater+` THEN 1 ELSE 0 END, resent + @wait - {now} FROM {message} WHERE client = @client AND id = @id`), v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, `SELECT CASE WHEN `+isLater+` THEN 1 ELSE 0 END, resent + @wait - {now} FROM {message} WHERE client = @client AND id = @id`, v, func(rows *sql.Rows) error {
 		isKnown = true
 		var later bool
 		var left int64
@@ -98,18 +103,16 @@ func (t *tables) sendOneAgain(ctx context.Context, client, id string) error {
 
 // startResend writes down that a client sends notifications again.
 func (t *tables) startResend(ctx context.Context, client string, s sent.Selection) error {
-	v := values{
-		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "due": resendParts[0].start(since(s)),
-		"wait": resendEvery.Microseconds(),
-	}
-	rows, err := exec(ctx, t.db, t.compile(`
-UPDATE {again} SET entity = @entity, since = @since, started = {now}, ended = 0, steps = 0, part = 0, due = @due, seq = 0, sent = 0
-WHERE client = @client AND ended > 0 AND ended <= {now} - @wait`), v)
+	v := resendParts[0].start(since(s)).values(0)
+	v["client"], v["entity"], v["since"], v["wait"] = []byte(client), []byte(s.Scope.Entity()), since(s), resendEvery.Microseconds()
+	rows, err := t.Exec(ctx, t.DB, `
+UPDATE {again} SET entity = @entity, since = @since, started = {now}, ended = 0, steps = 0, part = 0, grp = @grp, due = @due, seq = @seq, sent = 0
+WHERE client = @client AND ended > 0 AND ended <= {now} - @wait`, v)
 	if err != nil || rows > 0 {
 		return err
 	}
-	rows, err = exec(ctx, t.db, t.compile(t.engine.insertOnce+` INTO {again} (client, entity, since, started, ended, steps, part, due, seq, sent)
-VALUES (@client, @entity, @since, {now}, 0, 0, 0, @due, 0, 0)`+t.engine.ifNew("client")), v)
+	rows, err = t.Exec(ctx, t.DB, t.Engine.InsertOnce+` INTO {again} (client, entity, since, started, ended, steps, part, grp, due, seq, sent)
+VALUES (@client, @entity, @since, {now}, 0, 0, 0, @grp, @due, @seq, 0)`+t.Engine.IfNew("client"), v)
 	if err == nil && rows == 0 {
 		err = tooSoonError(resendEvery)
 	}
@@ -135,26 +138,27 @@ func (e tooSoonError) Error() string {
 // RetryAfter returns how long to wait.
 func (e tooSoonError) RetryAfter() time.Duration { return time.Duration(e) }
 
-// resendParts are the notifications that are sent again, in order. Retries are those that
-// nobody would wait for: they are due too late.
+// resendParts are the states of the notifications that are sent again, in order, and where each
+// starts. Of those that wait, the ones that nobody has tried yet are left alone, and so are retries that
+// are due soon.
 var resendParts = [...]struct {
 	state int
-	start func(since int64) int64 // the due time of the first one
+	start func(since int64) position
 }{
-	{stateWaiting, func(int64) int64 { return 1 }},
-	{stateGivenUp, func(since int64) int64 { return since }}, // none ended before it was enqueued
-	{stateDropped, func(since int64) int64 { return since }},
+	{queue.Waiting, func(int64) position { return position{2, -1, -1} }},
+	{queue.GivenUp, func(since int64) position { return position{0, since, -1} }}, // none ended before it was enqueued
+	{queue.Dropped, func(since int64) position { return position{0, since, -1} }},
 }
 
 // resendAll makes notifications due that clients send again, until ctx ends.
-func (p *process) resendAll(ctx context.Context) {
+func (o *Outbox) resendAll(ctx context.Context, _ int64) {
 	for ctx.Err() == nil {
-		if p.resend(ctx) {
+		if o.resend(ctx) {
 			continue
 		}
 		timer := time.NewTimer(jitter(resendLook))
 		select {
-		case <-p.resending:
+		case <-o.resending:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -164,17 +168,19 @@ func (p *process) resendAll(ctx context.Context) {
 
 // resend makes a step for each client that sends many notifications again, so that nobody waits
 // for those with more of them, or for those whose step fails. It reports whether there was one.
-func (p *process) resend(ctx context.Context) (found bool) {
+func (o *Outbox) resend(ctx context.Context) (found bool) {
 	for after := ""; ; {
-		clients, err := p.queue.resending(ctx, after)
-		p.warn(ctx, "can't send notifications again", err)
+		clients, err := o.tables.resending(ctx, after)
+		o.warn(ctx, "can't send notifications again", err)
 		for _, client := range clients {
 			start := time.Now()
-			if err := p.queue.resendSome(ctx, client); err != nil {
-				p.warn(ctx, "can't send notifications again", fmt.Errorf("client %q: %w", client, err))
+			if err := o.tables.resendSome(ctx, client); err != nil {
+				o.warn(ctx, "can't send notifications again", fmt.Errorf("client %q: %w", client, err))
 			} else {
-				p.Committed(client)
 				found = true
+				call, cancel := context.WithTimeout(ctx, callTimeout)
+				o.warn(ctx, "can't send at once what waits", o.queue.Resent(call, client))
+				cancel()
 			}
 			if !wait(ctx, min(max(resendWait, time.Since(start)), time.Second)) { // the others' turn
 				return false
@@ -192,7 +198,7 @@ func (t *tables) resending(ctx context.Context, after string) (clients []string,
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	v := values{"after": []byte(after), "limit": resendLimit}
-	err = query(ctx, t.db, t.fixed(`SELECT client FROM {again} WHERE ended = 0 AND client > @after ORDER BY client LIMIT @limit`), v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, `SELECT client FROM {again} WHERE ended = 0 AND client > @after ORDER BY client LIMIT @limit`, v, func(rows *sql.Rows) error {
 		var client []byte
 		err := rows.Scan(&client)
 		clients = append(clients, string(client))
@@ -205,43 +211,48 @@ func (t *tables) resending(ctx context.Context, after string) (clients []string,
 func (t *tables) resendSome(ctx context.Context, client string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
+	return t.Transaction(ctx, func(tx *sql.Tx) error { return t.resendStep(ctx, tx, client) })
 }
 
 // resendStep makes some notifications of a client due. The first statement takes the row, so
 // that two processes don't do the same step.
 func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) error {
 	v := values{"client": []byte(client), "limit": resendStep}
-	rows, err := exec(ctx, tx, t.compile(`UPDATE {again} SET steps = steps + 1 WHERE client = @client AND ended = 0`), v)
+	rows, err := t.Exec(ctx, tx, `UPDATE {again} SET steps = steps + 1 WHERE client = @client AND ended = 0`, v)
 	if err != nil || rows == 0 {
 		return err
 	}
 	var entity []byte
-	var since, started, due, seq int64
+	var since, started int64
 	var part int
-	err = query(ctx, tx, t.compile(`SELECT entity, since, started, part, due, seq FROM {again} WHERE client = @client`), v, func(rows *sql.Rows) error {
-		return rows.Scan(&entity, &since, &started, &part, &due, &seq)
+	var at position
+	err = t.Query(ctx, tx, `SELECT entity, since, started, part, grp, due, seq FROM {again} WHERE client = @client`, v, func(rows *sql.Rows) error {
+		return rows.Scan(&entity, &since, &started, &part, &at.Group, &at.Due, &at.Seq)
 	})
 	if err != nil {
 		return err
 	}
-	isRetry := resendParts[part].state == stateWaiting
-	if isRetry {
-		due = max(due, started+resendSoon.Microseconds())
-	}
+	state := resendParts[part].state
 	var all []string
 	n := 0
-	v["state"], v["due"], v["seq"] = resendParts[part].state, due, seq
-	err = query(ctx, tx, t.compile(`SELECT seq, entity, due, enqueued`+nextRetry), v, func(rows *sql.Rows) error {
+	isOver := false
+	v = at.values(resendStep)
+	v["client"], v["state"] = []byte(client), state
+	err = t.Query(ctx, tx, `SELECT seq, entity, grp, due, enqueued, attempts`+inOrder, v, func(rows *sql.Rows) error {
 		var of []byte
 		var enqueued int64
-		if err := rows.Scan(&seq, &of, &due, &enqueued); err != nil {
+		var attempts int
+		if err := rows.Scan(&at.Seq, &of, &at.Group, &at.Due, &enqueued, &attempts); err != nil {
 			return err
 		}
 		n++
-		isSelected := enqueued >= since && (len(entity) == 0 || string(of) == string(entity))
-		if isSelected && (isRetry || due <= started) { // what has ended since then was perhaps sent by us
-			all = append(all, strconv.FormatInt(seq, 10))
+		isLater := attempts > 0 && at.Due > started+resendSoon.Microseconds()
+		if state != queue.Waiting { // what has ended since then was perhaps sent by us
+			isLater = at.Due <= started
+			isOver = !isLater
+		}
+		if isLater && enqueued >= since && (len(entity) == 0 || string(of) == string(entity)) {
+			all = append(all, strconv.FormatInt(at.Seq, 10))
 		}
 		return nil
 	})
@@ -250,20 +261,20 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 	}
 	var sent int64
 	if len(all) > 0 {
-		if sent, err = exec(ctx, tx, t.compile(sentAgain+` WHERE `+isOneOf(all)), v); err != nil {
+		if sent, err = t.Exec(ctx, tx, sentAgain+` WHERE `+isOneOf(all), v); err != nil {
 			return err
 		}
 	}
 	ended := ""
-	if n < resendStep || !isRetry && due > started {
-		part, seq = part+1, 0
-		if part == len(resendParts) {
+	if n < resendStep || isOver {
+		if part++; part == len(resendParts) {
 			part, ended = 0, `, ended = {now}`
 		}
-		due = resendParts[part].start(since)
+		at = resendParts[part].start(since)
 	}
-	v["part"], v["due"], v["seq"], v["sent"] = part, due, seq, sent
-	_, err = exec(ctx, tx, t.compile(`UPDATE {again} SET part = @part, due = @due, seq = @seq, sent = sent + @sent`+ended+` WHERE client = @client`), v)
+	v = at.values(0)
+	v["client"], v["part"], v["sent"] = []byte(client), part, sent
+	_, err = t.Exec(ctx, tx, `UPDATE {again} SET part = @part, grp = @grp, due = @due, seq = @seq, sent = sent + @sent`+ended+` WHERE client = @client`, v)
 	return err
 }
 
@@ -271,7 +282,7 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 func (t *tables) forgetResends(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`), values{"age": keepResends.Microseconds()})
+	_, err := t.Exec(ctx, t.DB, `DELETE FROM {again} WHERE ended > 0 AND ended < {now} - @age`, values{"age": keepResends.Microseconds()})
 	return err
 }
 
@@ -290,49 +301,43 @@ func (o *Outbox) PlanSendAgain(ctx context.Context, client string, s sent.Select
 }
 
 const (
-	planAll = `
-SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since THEN 1 END)
-FROM (SELECT enqueued FROM {message} WHERE state = @state AND client = @client AND due >= @due ORDER BY due DESC LIMIT @limit) q`
+	// planLooks is how many of those that wait a plan looks at, since no index has the retries alone.
+	planLooks = 10_000
 
-	// planEntityEnded is planEntity for all that ended in a state, which the index has.
-	planEntityEnded = `
-SELECT COUNT(*), COUNT(*) FROM (SELECT seq FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
+	// Those that have ended are counted from an index, the latest first.
+	planEnded = `
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since THEN 1 END)
+FROM (SELECT enqueued FROM {message} WHERE state = @state AND client = @client AND grp = 0 AND due >= @since ORDER BY due DESC LIMIT @limit) q`
+
+	planWaiting = `
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND attempts > 0 AND due > {now} + @soon THEN 1 END)
+FROM (SELECT enqueued, attempts, due FROM {message} WHERE state = @state AND client = @client AND grp > 1 ORDER BY grp, due LIMIT @limit) q`
 
 	planEntity = `
-SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 1 OR due > {now} + @soon) THEN 1 END)
-FROM (SELECT enqueued, state, due FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
+SELECT COUNT(*), COUNT(CASE WHEN enqueued >= @since AND (state > 0 OR attempts > 0 AND due > {now} + @soon) THEN 1 END)
+FROM (SELECT enqueued, state, due, attempts FROM {message} WHERE client = @client AND entity = @entity AND state = @state ORDER BY seq DESC LIMIT @limit) q`
 )
 
 func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (plan sent.Plan, err error) {
-	v := values{
-		"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "soon": resendSoon.Microseconds(),
-	}
-	count := func(template string) error {
+	v := values{"client": []byte(client), "entity": []byte(s.Scope.Entity()), "since": since(s), "soon": resendSoon.Microseconds()}
+	for _, part := range slices.Backward(resendParts[:]) { // retries cost most
 		left := planLimit - plan.Count
-		v["limit"] = left + 1
-		return query(ctx, t.db, t.fixed(template), v, func(rows *sql.Rows) error {
+		limit, text := left+1, planEnded
+		if part.state == queue.Waiting {
+			limit, text = planLooks, planWaiting
+		}
+		if !s.Scope.IsAll() {
+			text = planEntity
+		}
+		v["state"], v["limit"] = part.state, limit
+		err := t.Query(ctx, t.DB, text, v, func(rows *sql.Rows) error {
 			var looked, found int
 			err := rows.Scan(&looked, &found)
 			plan.Count += min(found, left)
-			plan.IsMore = plan.IsMore || looked > left
+			plan.IsMore = plan.IsMore || found > left || looked == limit
 			return err
 		})
-	}
-	for _, part := range slices.Backward(resendParts[:]) { // retries cost most, since no index has all that it takes
-		template := planAll
-		if s.Since.IsZero() { // the index has all that it takes
-			template = strings.Replace(strings.Replace(planAll, "CASE WHEN enqueued >= @since THEN 1 END", "*", 1), "SELECT enqueued", "SELECT due", 1)
-		}
-		if v["state"], v["due"] = part.state, part.start(since(s)); part.state == stateWaiting {
-			template = strings.Replace(template, "due >= @due", "due > {now} + @soon", 1)
-		}
-		if !s.Scope.IsAll() {
-			template = planEntity
-			if s.Since.IsZero() && part.state != stateWaiting {
-				template = planEntityEnded
-			}
-		}
-		if err := count(template); err != nil {
+		if err != nil {
 			return plan, err
 		}
 	}
@@ -340,7 +345,7 @@ func (t *tables) plan(ctx context.Context, client string, s sent.Selection) (pla
 }
 
 func (t *tables) lastResend(ctx context.Context, client string) (last sent.Progress, err error) {
-	err = query(ctx, t.db, t.fixed(`SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`), values{"client": []byte(client)}, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, `SELECT entity, since, started, ended, sent FROM {again} WHERE client = @client`, values{"client": []byte(client)}, func(rows *sql.Rows) error {
 		var entity []byte
 		var since, started, ended int64
 		if err := rows.Scan(&entity, &since, &started, &ended, &last.Count); err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"time"
 )
 
 // Execer is what [Outbox.Enqueue] needs of a transaction. A [*sql.Tx] is one, and so are a
@@ -15,11 +14,12 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-const maxExpected = 1000
-
 // Enqueue adds a notification in your transaction. It's sent once the transaction has been
 // committed, and never if it's rolled back. It's a single INSERT, and transactions never wait
 // for each other, unless they enqueue the same ID for the same client.
+//
+// The order of an entity's notifications is that of their INSERTs, if their transactions come one
+// after another. They do if each first changes the entity's row.
 //
 // Call [Outbox.Committed] after the commit. Otherwise the notification leaves a few
 // milliseconds later.
@@ -34,7 +34,7 @@ func (o *Outbox) Enqueue(ctx context.Context, tx Execer, n Notification) error {
 	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 		return fmt.Errorf("outbox: enqueue: %w", err)
 	}
-	o.expect(n.Client)
+	o.queue.Expect(n.Client)
 	return nil
 }
 
@@ -59,45 +59,12 @@ func (o *Outbox) Statement(n Notification) (query string, args []any, err error)
 // once if [Outbox.Run] runs in this process. It never blocks. Without it, or if another
 // process sends them, they're found a few milliseconds later, or up to 150 milliseconds if
 // nothing was enqueued for a while.
-func (o *Outbox) Committed(clients ...string) {
-	o.mu.Lock()
-	p := o.process
-	for _, client := range clients {
-		delete(o.expected, client)
-	}
-	o.mu.Unlock()
-	if p != nil {
-		p.hint(clients)
-	}
-}
+func (o *Outbox) Committed(clients ...string) { o.queue.Committed(clients...) }
 
-// expect makes Run look for a client's notification soon, since it's probably committed soon.
-func (o *Outbox) expect(client string) {
-	o.mu.Lock()
-	if o.process != nil && len(o.expected) < maxExpected {
-		o.expected[client] = time.Now()
-	}
-	o.mu.Unlock()
-	signal(o.enqueuing)
-}
-
-// expects returns how long ago the last notification was enqueued whose commit we may not
-// have seen.
-func (o *Outbox) expects(now time.Time) (ago time.Duration, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for client, at := range o.expected {
-		if now.Sub(at) > expectFor {
-			delete(o.expected, client)
-		} else if !ok || now.Sub(at) < ago {
-			ago, ok = now.Sub(at), true
-		}
-	}
-	return ago, ok
-}
+const insertMessage = ` INTO {message} (client, entity, id, enqueued, content_type, body) VALUES (@client, @entity, @id, {now}, @type, @body)`
 
 func (t *tables) insert(n Notification) (string, []any) {
-	s := t.queries.insert
+	s := t.Statement(t.Engine.InsertOnce + insertMessage + t.Engine.IfNew("client, id"))
 	return s.Text, s.Args(values{
 		"client": []byte(n.Client), "entity": []byte(n.Entity), "id": n.Message.ID,
 		"type": n.Message.ContentType, "body": n.Message.Body,

@@ -2,9 +2,10 @@ package outbox
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 // Erase removes everything about a client from the tables: its notifications, sent or not,
@@ -26,7 +27,7 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 	for isForgotten := false; ; {
 		// First, so that no send again under way takes notifications past the states that we look
 		// at. The client can start another one, so we look until there's nothing left.
-		if _, err := exec(ctx, t.db, t.compile(`DELETE FROM {again} WHERE client = @client`), values{"client": []byte(client)}); err != nil {
+		if _, err := t.Exec(ctx, t.DB, `DELETE FROM {again} WHERE client = @client`, values{"client": []byte(client)}); err != nil {
 			return n, err
 		}
 		found, deleted, err := t.eraseStates(ctx, client)
@@ -39,7 +40,7 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 		case isForgotten:
 			return n, nil
 		}
-		isForgotten, err = t.forget(ctx, client, time.Since(asked) > 2*lease)
+		isForgotten, err = t.Forget(ctx, client, time.Since(asked) > forgetWithin)
 		if err != nil {
 			return n, err
 		}
@@ -49,47 +50,18 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 	}
 }
 
-// forget removes the line of a client. If a process has it, forget asks the process to drop what's
-// in its memory and to remove the line, unless the process is dead. It reports whether there's no
-// line.
-func (t *tables) forget(ctx context.Context, client string, isDead bool) (isForgotten bool, err error) {
-	v := values{"client": []byte(client), "erased": erased}
-	remove := `DELETE FROM {line} WHERE client = @client`
-	if !isDead {
-		remove += ` AND owner = 0`
-	}
-	if _, err := exec(ctx, t.db, t.compile(remove), v); err != nil {
-		return false, err
-	}
-	if _, err := exec(ctx, t.db, t.compile(`UPDATE {line} SET due = @erased, pauses = '' WHERE client = @client`), v); err != nil {
-		return false, err
-	}
-	isForgotten = true
-	err = query(ctx, t.db, t.compile(`SELECT 1 FROM {line} WHERE client = @client`), v, func(*sql.Rows) error { isForgotten = false; return nil })
-	return isForgotten, err
-}
-
-// eraseWait is how long a process has to forget a client before it's asked again.
-const eraseWait = 50 * time.Millisecond
-
-// forget drops what the line has in memory, since its client is being erased. Attempts under way
-// complete.
-func (d *drain) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.returned {
-		return
-	}
-	d.returned, d.stopped = true, true
-	d.process.writer.update(lineUpdate{client: d.line.client, forget: true, drain: d})
-	signal(d.kick)
-}
+const (
+	// eraseWait is how long a process has to forget a client before it's asked again.
+	eraseWait = 50 * time.Millisecond
+	// forgetWithin is how long a process that lives needs at most. It's longer than its lease.
+	forgetWithin = 7 * time.Second
+)
 
 // eraseStates removes what it finds of a client in each state, in the order in which attempts
 // take notifications through them. It reports whether it found any, and how many it removed.
 func (t *tables) eraseStates(ctx context.Context, client string) (isFound bool, n int, err error) {
-	find := t.compile(`SELECT seq FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT 500`)
-	for state := stateFresh; state <= stateDropped; {
+	const find = `SELECT seq FROM {message} WHERE state = @state AND client = @client ORDER BY grp, due, seq LIMIT 500`
+	for state := queue.Waiting; state <= queue.Dropped; {
 		found, deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
 		n += int(deleted)
 		if err != nil {

@@ -17,15 +17,27 @@ import (
 )
 
 // Run sends until its context ends, in any number of processes. After a client has set a
-// webhook, Changed sends at once what waits for it.
+// webhook, Changed sends at once what waits for it. After a test from the page that succeeds, it
+// ends the pause of the webhook.
 func Example() {
 	// import _ "github.com/jackc/pgx/v5/stdlib"
 	send := func(ctx context.Context, db *sql.DB, webhooks webhookcfg.Store, keys deliver.Keys) error {
-		sender, err := deliver.New(webhooks, keys, nil)
+		var box *outbox.Outbox
+		health, err := deliver.NewHealth(nil, &deliver.HealthOptions{
+			OnChange: func(_ context.Context, client string, scope webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
+				if after.State == "ok" {
+					box.Changed(client, scope)
+				}
+			},
+		})
 		if err != nil {
 			return err
 		}
-		box, err := outbox.New(db, sqlstore.PostgreSQL(), sender, &outbox.Options{Logger: slog.Default()})
+		sender, err := deliver.New(webhooks, keys, &deliver.Options{Health: health})
+		if err != nil {
+			return err
+		}
+		box, err = outbox.New(db, sqlstore.PostgreSQL(), sender, &outbox.Options{Logger: slog.Default()})
 		if err != nil {
 			return err
 		}
@@ -35,9 +47,10 @@ func Example() {
 		portalOptions := portal.Options{Notifications: box} // clients see and send again what is theirs
 		_ = portalOptions                                   // for portal.New
 		handlerOptions := webhookcfg.Options{
+			DeliveryStatus: health.Status,
 			OnEvent: func(_ context.Context, e webhookcfg.Event) {
 				if (e.Operation == "set" || e.Operation == "unset") && e.Status == http.StatusOK {
-					box.Changed(e.Client)
+					box.Changed(e.Client, e.Scope)
 				}
 			},
 		}
@@ -117,6 +130,8 @@ func ExampleSchema() {
 	// hooks_outbox_schema
 	// hooks_outbox_message
 	// hooks_outbox_line
+	// hooks_outbox_pause
+	// hooks_outbox_mark
 	// hooks_outbox_process
 	// hooks_outbox_again
 }

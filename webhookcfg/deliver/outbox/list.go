@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 // Query says what [Outbox.List] returns.
@@ -31,8 +31,9 @@ type Query struct {
 
 // Page is a part of a list.
 type Page struct {
-	// Entries are sorted by client. Within a client, those without an attempt come first, and
-	// the others are sorted by Due, the earliest first.
+	// Entries are sorted by client. Of those that wait for a client, new ones come first, then those that
+	// were sent again, and then webhook by webhook those that wait for it, the earliest Due first. Those
+	// that have ended are sorted by Due.
 	Entries []Entry
 
 	// Next is the After of the next page. It's empty if this is the last one.
@@ -49,8 +50,8 @@ type Entry struct {
 	State State
 	// Enqueued is when it was enqueued.
 	Enqueued time.Time
-	// Due is when it's due if it's waiting. It's Enqueued if there was no attempt. Otherwise
-	// it's when the notification ended.
+	// Due is when it's due if it's waiting: Enqueued if nobody has tried, and when it was sent again if that's
+	// later. Otherwise it's when the notification ended.
 	Due time.Time
 	// Attempts is how many attempts were made.
 	Attempts int
@@ -66,17 +67,32 @@ const (
 
 // cursor is a place in a list.
 type cursor struct {
+	State  State  `json:"t"`
 	Client []byte `json:"c"`
-	Part   int    `json:"p,omitempty"`
-	Due    int64  `json:"d"`
-	Seq    int64  `json:"s"`
+	position
 }
 
-const listEntries = `
-SELECT client, entity, id, enqueued, due, attempts, status, reason, seq FROM {message} WHERE state = @state AND client = @client AND `
+// position is where a notification stands in the index of its client's state.
+type position struct {
+	Group int64 `json:"g"`
+	Due   int64 `json:"d"`
+	Seq   int64 `json:"s"`
+}
 
-const listNextClient = `
-SELECT client FROM {message} WHERE state = @state AND client > @client ORDER BY client LIMIT 1`
+// first is before all positions, and last after them.
+var (
+	first = position{-1, -1, -1}
+	last  = position{1 << 62, 1 << 62, 1 << 62}
+)
+
+const (
+	// inOrder are the notifications of a client in a state after a position, in the order of the index.
+	inOrder = ` FROM {message} WHERE state = @state AND client = @client AND grp >= @grp AND (grp > @grp OR due > @due OR due = @due AND seq > @seq) ORDER BY grp, due, seq LIMIT @limit`
+
+	listEntries = `SELECT client, entity, id, enqueued, grp, due, attempts, status, reason, seq` + inOrder
+
+	listNextClient = `SELECT client FROM {message} WHERE state = @state AND client > @client ORDER BY client LIMIT 1`
+)
 
 // List returns notifications in a state. It reads about as many rows as it returns, however
 // many there are, in order of an index. So a list of many pages isn't a snapshot.
@@ -90,13 +106,13 @@ func (o *Outbox) List(ctx context.Context, q Query) (Page, error) {
 	if q.Limit == 0 {
 		q.Limit = defaultLimit
 	}
-	at := cursor{Client: []byte(q.Client), Due: -1}
+	at := cursor{q.State, []byte(q.Client), first}
 	if q.After != "" {
 		text, err := base64.RawURLEncoding.DecodeString(q.After)
 		if err == nil {
 			err = json.Unmarshal(text, &at)
 		}
-		if err != nil || at.Part < 0 || at.Part >= len(q.State.parts()) || q.Client != "" && string(at.Client) != q.Client {
+		if err != nil || at.State != q.State || q.Client != "" && string(at.Client) != q.Client {
 			return Page{}, errors.New("outbox: list: After is not the Next of a page of this list")
 		}
 	}
@@ -107,25 +123,21 @@ func (o *Outbox) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// parts are the state numbers of a state in the tables.
-func (s State) parts() []int {
-	if s == Waiting {
-		return []int{stateFresh, stateWaiting}
-	}
-	return []int{int(s)}
+// number returns the number of a state in the tables.
+func (s State) number() int {
+	return [...]int{Waiting: queue.Waiting, Delivered: queue.Delivered, GivenUp: queue.GivenUp, Dropped: queue.Dropped}[s]
 }
 
 func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err error) {
-	entries := t.compile(listEntries + t.engine.after() + ` ORDER BY due, seq LIMIT @limit`)
-	parts := q.State.parts()
 	for {
-		for ; len(at.Client) > 0 && at.Part < len(parts); at = (cursor{Client: at.Client, Part: at.Part + 1, Due: -1}) {
-			v := values{"state": parts[at.Part], "client": at.Client, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Entries)}
-			err := query(ctx, t.db, entries, v, func(rows *sql.Rows) error {
+		if len(at.Client) > 0 {
+			v := at.values(q.Limit - len(page.Entries))
+			v["state"], v["client"] = q.State.number(), at.Client
+			err := t.Query(ctx, t.DB, listEntries, v, func(rows *sql.Rows) error {
 				var e Entry
 				var client, entity []byte
 				var enqueued int64
-				if err := rows.Scan(&client, &entity, &e.ID, &enqueued, &at.Due, &e.Attempts, &e.Status, &e.Reason, &at.Seq); err != nil {
+				if err := rows.Scan(&client, &entity, &e.ID, &enqueued, &at.Group, &at.Due, &e.Attempts, &e.Status, &e.Reason, &at.Seq); err != nil {
 					return err
 				}
 				e.Client, e.Entity, e.State = string(client), string(entity), q.State
@@ -146,29 +158,16 @@ func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err e
 		if q.Client != "" {
 			return page, nil
 		}
-		next, err := t.clientAfter(ctx, parts, at.Client)
-		if err != nil || next == nil {
+		var next []byte
+		v := values{"state": q.State.number(), "client": at.Client}
+		if err := t.Query(ctx, t.DB, listNextClient, v, func(rows *sql.Rows) error { return rows.Scan(&next) }); err != nil || next == nil {
 			return page, err
 		}
-		at = cursor{Client: next, Due: -1}
+		at = cursor{q.State, next, first}
 	}
 }
 
-// clientAfter returns the next client that has notifications in one of some states, or nil.
-func (t *tables) clientAfter(ctx context.Context, states []int, after []byte) (next []byte, err error) {
-	s := t.compile(listNextClient)
-	for _, state := range states {
-		err := query(ctx, t.db, s, values{"state": state, "client": after}, func(rows *sql.Rows) error {
-			var found []byte
-			err := rows.Scan(&found)
-			if next == nil || bytes.Compare(found, next) < 0 {
-				next = found
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
+// values returns the parameters of a position.
+func (p position) values(limit int) values {
+	return values{"grp": p.Group, "due": p.Due, "seq": p.Seq, "limit": limit}
 }

@@ -6,17 +6,17 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/dialect"
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 //go:embed schema
 var schemas embed.FS
 
-const schemaVersion = 1
+const schemaVersion = 2
 
 var (
 	// ErrNewerSchema means that a later version of this package has migrated the tables.
@@ -26,6 +26,8 @@ var (
 	// dialect. Call [Outbox.Migrate], or choose another prefix.
 	ErrNoTables = errors.New("outbox: the tables are missing")
 
+	// errFormer is for tables of the queue that came before this one.
+	errFormer = errors.New("outbox: tables of an earlier version")
 	// errIncomplete is for tables that a migration completes, and errTablesLost for those that
 	// it must not create again.
 	errIncomplete = errors.New("outbox: tables are missing or incomplete")
@@ -36,25 +38,25 @@ var (
 
 // isWithoutTables reports whether an error says that tables have to be created or restored.
 func isWithoutTables(err error) bool {
-	return errors.Is(err, ErrNoTables) || errors.Is(err, errIncomplete) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless)
+	return errors.Is(err, ErrNoTables) || errors.Is(err, errFormer) || errors.Is(err, errIncomplete) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless)
 }
 
 // Schema returns the statements that [Outbox.Migrate] runs, for your own migration tool. You
 // can run them repeatedly. Pass the prefix of your [Options]. With the default prefix, your
 // tool can use the files in the directory schema instead.
 func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
-	spec, err := engineOf(d)
+	e, err := queue.EngineOf(d)
 	if err != nil {
 		return nil, err
 	}
 	if prefix, err = tablePrefix(prefix); err != nil {
 		return nil, err
 	}
-	return spec.schema(prefix)
+	return schemaOf(e, prefix)
 }
 
-func (e *engine) schema(prefix string) ([]string, error) {
-	text, err := schemas.ReadFile(e.file)
+func schemaOf(e *queue.Engine, prefix string) ([]string, error) {
+	text, err := schemas.ReadFile("schema/" + strings.ToLower(e.Name) + ".sql")
 	return dialect.Schema(string(text), prefix), err
 }
 
@@ -66,7 +68,7 @@ func (e *engine) schema(prefix string) ([]string, error) {
 // followed the error, Migrate sees that notifications that still wait are sent.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	err := o.tables.check(ctx)
-	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless) {
+	if err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errFormer) || errors.Is(err, errTablesLost) || errors.Is(err, errKeyless) {
 		return err
 	}
 	if err := o.tables.migrate(ctx); err != nil {
@@ -88,7 +90,16 @@ func (o *Outbox) Check(ctx context.Context) (warnings []string, err error) {
 	if err := o.tables.check(ctx); err != nil {
 		return nil, err
 	}
-	return o.tables.engine.Advise(ctx, o.tables.db, o.tables.engine.advices...)
+	return o.tables.Engine.Advise(ctx, o.tables.DB, advices[o.tables.Engine.Name]...)
+}
+
+// advices are beyond those for all packages.
+var advices = map[string][]dialect.Advice{
+	// MySQL has no such variable, and takes what's in a comment of MariaDB for a comment.
+	dialect.MySQL.Name: {{
+		When: `/*M! @@session.idle_write_transaction_timeout NOT BETWEEN 1 AND 5 OR */ 1 = 0`,
+		Text: "others can't go on with the clients of a process that froze in a transaction: set idle_write_transaction_timeout to 4 in the DSN; this ends all transactions of this pool that idle for longer, also yours: if yours do, give the store and Run a pool of their own",
+	}},
 }
 
 // Healthy returns nil if the database responds, has all tables of the outbox, in a version that this
@@ -114,7 +125,7 @@ func (o *Outbox) Healthy(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := exec(ctx, o.tables.db, o.tables.compile(changesNothing), values{"client": []byte{}}); err != nil {
+		if _, err := o.tables.Exec(ctx, o.tables.DB, changesNothing, values{"client": []byte{}}); err != nil {
 			return fmt.Errorf("outbox: changes fail: %w", err)
 		}
 		return nil
@@ -124,43 +135,38 @@ func (o *Outbox) Healthy(ctx context.Context) error {
 // changesNothing fails if the database or its connections are read-only. No client has an empty name.
 const changesNothing = `UPDATE {message} SET attempts = attempts WHERE client = @client`
 
-// missingLines makes the lines of clients whose notifications wait, in case the table of lines
-// was lost: a poll only looks for fresh ones without a line.
-const missingLines = ` INTO {line} (client, owner, due, woken, pauses)
-SELECT client, 0, 0, 1, '' FROM {message} WHERE state = 1 GROUP BY client`
+// migrationLock keeps two processes from migrating at a time, where a statement alone doesn't.
+var migrationLock = map[string]string{dialect.PostgreSQL.Name: `SELECT pg_advisory_xact_lock(hashtext('{message}'))`}
 
 func (t *tables) migrate(ctx context.Context) error {
-	statements, err := t.engine.schema(t.prefix)
+	statements, err := schemaOf(t.Engine, t.Prefix)
 	if err != nil {
 		return err
 	}
-	refill := t.compile(t.engine.insertOnce + missingLines + t.engine.ifNew("client"))
-	statements = slices.Insert(statements, len(statements)-1, refill.Text) // the last one says that the tables are complete
-	if t.engine.lock == "" {
+	create := func(c conn) error {
 		for _, s := range statements {
-			if _, err := t.db.ExecContext(ctx, s); err != nil {
+			if _, err := c.ExecContext(ctx, s); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return t.transaction(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, t.compile(t.engine.lock).Text); err != nil {
+	lock := migrationLock[t.Engine.Name]
+	if lock == "" {
+		return create(t.DB)
+	}
+	return t.Transaction(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, t.Statement(lock).Text); err != nil {
 			return err
 		}
-		for _, s := range statements {
-			if _, err := tx.ExecContext(ctx, s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return create(tx)
 	})
 }
 
 func (t *tables) check(ctx context.Context) error {
 	version, name := 0, ""
-	s := t.compile(`SELECT version, dialect FROM {schema} WHERE id = 1` + t.engine.Present(t.names))
-	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
+	text := `SELECT version, dialect FROM {schema} WHERE id = 1` + t.Engine.Present(t.names)
+	err := t.Query(ctx, t.DB, text, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
 	switch {
 	case err != nil:
 		return t.explain(ctx, err)
@@ -169,8 +175,8 @@ func (t *tables) check(ctx context.Context) error {
 	case version > schemaVersion:
 		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
 	case version < schemaVersion:
-		return fmt.Errorf("%w: call Migrate", errIncomplete)
-	case name != t.engine.Name:
+		return t.former()
+	case name != t.Engine.Name:
 		return fmt.Errorf("%w: those with this prefix were made for %s: pass that dialect to New, or choose another Options.Prefix", ErrNoTables, name)
 	}
 	t.fitted.Store(true)
@@ -180,7 +186,7 @@ func (t *tables) check(ctx context.Context) error {
 // explainNoRow returns the error for a check that found no row with the version: a migration hasn't
 // ended, or keys are missing.
 func (t *tables) explainNoRow(ctx context.Context) error {
-	keyless, err := t.engine.WithoutKey(ctx, t.db, t.names)
+	keyless, err := t.Engine.WithoutKey(ctx, t.DB, t.names)
 	switch {
 	case err != nil:
 		return fmt.Errorf("outbox: check: %w", err)
@@ -194,20 +200,26 @@ func (t *tables) explainNoRow(ctx context.Context) error {
 // the version first: if that was there, no migration is under way that creates them.
 func (t *tables) explain(ctx context.Context, cause error) error {
 	version := 0
-	s := t.compile(`SELECT version FROM {schema} WHERE id = 1`)
-	_ = query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version) }) // there may be no table
-	missing, err := t.engine.Missing(ctx, t.db, t.names, cause)
+	_ = t.Query(ctx, t.DB, `SELECT version FROM {schema} WHERE id = 1`, nil, func(rows *sql.Rows) error { return rows.Scan(&version) }) // there may be no table
+	missing, err := t.Engine.Missing(ctx, t.DB, t.names, cause)
 	names, schema := strings.Join(missing, ", "), t.names[0]
 	restore := "restore it from a backup, and all of " + strings.Join(t.names, ", ") + " from the same one, with their keys, indexes and sequences"
 	switch {
 	case err != nil || len(missing) == 0:
 		return fmt.Errorf("outbox: check: %w", cause)
 	case len(missing) == len(t.names):
-		return fmt.Errorf("%w: there's none with the prefix %s: call Migrate", ErrNoTables, t.prefix)
+		return fmt.Errorf("%w: there's none with the prefix %s: call Migrate", ErrNoTables, t.Prefix)
 	case missing[0] == schema:
 		return fmt.Errorf("%w: %s: %s, or, if a migration was interrupted, call Migrate", errIncomplete, names, restore)
-	case version < schemaVersion:
+	case version == 0:
 		return fmt.Errorf("%w: %s: call Migrate", errIncomplete, names)
+	case version < schemaVersion:
+		return t.former()
 	}
 	return fmt.Errorf("%w: %s: %s; only if you can do without what was in it, drop the table %s and call Migrate, which creates both", errTablesLost, names, restore, schema)
+}
+
+// former returns the error for tables of an earlier version.
+func (t *tables) former() error {
+	return fmt.Errorf("%w, which this one can't read: let the version that made them deliver what waits, then drop the tables %soutbox_… and call Migrate, or choose another Options.Prefix", errFormer, t.Prefix)
 }

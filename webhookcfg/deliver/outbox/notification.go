@@ -31,8 +31,8 @@ func (o *Outbox) validate(n Notification) error {
 			return fmt.Errorf("%w: the %s has %d bytes, want 1 to %d", ErrInvalid, name.what, len(name.text), maxName)
 		}
 	}
-	if len(n.Message.Body) > o.options.MaxBody {
-		return fmt.Errorf("%w: the body has %d bytes, and Options.MaxBody is %d", ErrInvalid, len(n.Message.Body), o.options.MaxBody)
+	if most := o.sender.MaxBody(); len(n.Message.Body) > most {
+		return fmt.Errorf("%w: the body has %d bytes, want at most the sender's MaxBody of %d", ErrInvalid, len(n.Message.Body), most)
 	}
 	if err := n.Message.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

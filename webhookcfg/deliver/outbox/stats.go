@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
@@ -30,7 +30,7 @@ type Stats struct {
 
 	// Held and Active are the clients that this process has, and of them those that it's
 	// sending to. UnderWay is the number of its attempts, and Wakes how often it was told
-	// that a webhook has changed or works again.
+	// that a webhook has changed, or that notifications are sent again.
 	Held, Active, UnderWay int
 	Wakes                  uint64
 }
@@ -38,10 +38,10 @@ type Stats struct {
 // Overdue is how long the first of some waiting notifications has been due, or zero if none is.
 type Overdue struct {
 	// New is for notifications without an attempt, which are due when they are enqueued, and
-	// Retry for others. Both are for clients whose receivers all work.
+	// Retry for others. Both are for clients whose webhooks all work.
 	New, Retry time.Duration
 
-	// Failing is for all notifications of clients with a receiver that failed last time.
+	// Failing is for all notifications of clients with a webhook that failed last time.
 	// Probably they wait for the end of its pause.
 	Failing time.Duration
 }
@@ -64,12 +64,23 @@ type ClientStats struct {
 	// Unclaimed says that the client has its turn, but no process has taken it: all are busy
 	// with other clients, or none runs.
 	Unclaimed bool
-	// Failing is how many of its receivers failed last time, up to 128. PausedUntil is when
-	// the first pause of them ends. It's zero if none is paused.
-	Failing     int
-	PausedUntil time.Time
+	// Failing is how many of its webhooks failed last time or are paused. Pauses are those of them that
+	// are paused, at most ten, the one that ends last first.
+	Failing int
+	Pauses  []Pause
 	// Reason is why the last attempt of the first retry failed. It's empty if there's none.
 	Reason deliver.Reason
+}
+
+// Pause is a webhook that is paused.
+type Pause struct {
+	// Scope says which of the client's webhooks it is.
+	Scope webhookcfg.Scope
+	// Until is the end of its pause, Failures how often it has failed in a row, and Reason why the last
+	// time: a word as in [webhookcfg.DeliveryStatus].
+	Until    time.Time
+	Failures int
+	Reason   string
 }
 
 // String says who waits, how much, and why, for logs.
@@ -92,37 +103,41 @@ func (c ClientStats) String() string {
 	case c.Unclaimed:
 		b.WriteString(", and no process sends to it")
 	case c.Failing > 0:
-		fmt.Fprintf(&b, ", %d of its receivers failing", c.Failing)
+		fmt.Fprintf(&b, ", %d of its webhooks failing", c.Failing)
 	default:
 		b.WriteString(", with as many requests under way as its limits allow")
 	}
 	if c.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", c.Reason)
 	}
-	if left := time.Until(c.PausedUntil); !c.Unclaimed && left > 0 {
-		fmt.Fprintf(&b, ", paused for another %v", left.Round(time.Second))
+	if len(c.Pauses) > 0 && !c.Unclaimed {
+		p := c.Pauses[0]
+		fmt.Fprintf(&b, ", %s paused for another %v after %d failures", nameOf(p.Scope), time.Until(p.Until).Round(time.Second), p.Failures)
+		if p.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", p.Reason)
+		}
 	}
 	return b.String()
+}
+
+// nameOf says which of a client's webhooks it is.
+func nameOf(scope webhookcfg.Scope) string {
+	if scope.IsAll() {
+		return "the default webhook"
+	}
+	return fmt.Sprintf("the webhook of %q", scope.Entity())
 }
 
 // Stats returns figures about the queue. It costs the database ten to fifty milliseconds for each
 // thousand clients with waiting notifications, however many wait. Call it for metrics every ten
 // seconds or less often.
 func (o *Outbox) Stats(ctx context.Context) (Stats, error) {
-	s, err := o.queue.stats(ctx)
+	s, err := o.tables.stats(ctx)
 	if err != nil {
 		return s, fmt.Errorf("outbox: stats: %w", err)
 	}
-	o.mu.Lock()
-	p := o.process
-	o.mu.Unlock()
-	if p != nil {
-		p.mu.Lock()
-		s.Held, s.Active = len(p.lines), p.active
-		p.mu.Unlock()
-		s.UnderWay = int(p.underWay.Load())
-	}
-	s.Wakes = o.wakes.Load()
+	f := o.queue.Figures()
+	s.Held, s.Active, s.UnderWay, s.Wakes = f.Held, f.Active, f.UnderWay, f.Wakes
 	return s, nil
 }
 
@@ -143,6 +158,7 @@ func (o *Outbox) ClientStats(ctx context.Context, client string) (ClientStats, e
 const (
 	maxCount   = 10_000 // of a state
 	maxWaiting = 1000   // of a client
+	maxPauses  = 10     // of a client
 	// Clients with waiting notifications are read in pages, so that other statements get
 	// their turn on SQLite.
 	clientPage, clientPages = 1000, 10
@@ -152,36 +168,45 @@ const (
 const (
 	// With the order, the plan is to read one index. Without it, PostgreSQL's plan for all arguments can
 	// be a scan of the table, which is long if few rows match.
-	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state ORDER BY client, due, seq LIMIT @limit) q`
+	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state ORDER BY client, grp, due, seq LIMIT @limit) q`
 
-	countWaiting = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT @limit) q`
+	countWaiting = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = 0 AND client = @client ORDER BY grp, due, seq LIMIT @limit) q`
 
-	// firstDue finds the first notification without an attempt, and the first retry.
+	// firstDue finds how long the first notification of a client has waited that was just enqueued, and that
+	// of the first group of others: of those that were sent again, or that wait for a webhook. It's
+	// negative if it isn't due yet. Those that wait for other webhooks can be older, which ClientStats
+	// doesn't look for, either.
 	firstDue = `
-  {now} - (SELECT m.enqueued FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.due = 0 ORDER BY m.seq LIMIT 1),
-  {now} - (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.due > 0 ORDER BY m.due, m.seq LIMIT 1),
-  CASE WHEN COALESCE(l.pauses, '') = '' THEN 0 ELSE 1 END`
+  {now} - (SELECT n.enqueued FROM {message} n WHERE n.seq = (SELECT m.seq FROM {message} mBYGROUP WHERE m.state = 0 AND m.client = f.client AND m.grp = 0 ORDER BY m.grp, m.due, m.seq LIMIT 1)),
+  {now} - (SELECT CASE WHEN n.due > n.enqueued THEN n.due ELSE n.enqueued END FROM {message} n WHERE n.seq = ` + firstOther + `),
+  (SELECT n.attempts FROM {message} n WHERE n.seq = ` + firstOther + `),
+  CASE WHEN EXISTS (SELECT 1 FROM {pause} p WHERE p.client = f.client) THEN 1 ELSE 0 END`
 
-	// waitingClients comes after the clients with notifications in a state.
+	firstOther = `(SELECT m.seq FROM {message} mBYGROUP WHERE m.state = 0 AND m.client = f.client AND m.grp > 0 ORDER BY m.grp, m.due, m.seq LIMIT 1)`
+
+	// waitingClients comes after the clients with notifications that wait.
 	waitingClients = `
 SELECT f.client,` + firstDue + `
-FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDER BY f.client`
+FROM f WHERE f.client IS NOT NULL ORDER BY f.client`
 
 	oneClient = `
 SELECT f.client,` + firstDue + `
-FROM (SELECT client FROM {message} WHERE state = @state AND client = @client ORDER BY due, seq LIMIT 1) f
-LEFT JOIN {line} l ON l.client = f.client`
+FROM (SELECT client FROM {message} WHERE state = 0 AND client = @client ORDER BY grp, due, seq LIMIT 1) f`
 
-	lineOf = `SELECT CASE WHEN owner = 0 AND due <= {now} THEN 1 ELSE 0 END, pauses FROM {line} WHERE client = @client`
+	isUnclaimed = `SELECT CASE WHEN owner = 0 AND due <= {now} THEN 1 ELSE 0 END FROM {line} WHERE client = @client`
 
-	retryReason = `SELECT reason FROM {message} WHERE state = 1 AND client = @client AND due > 0 ORDER BY due, seq LIMIT 1`
+	countPauses = `SELECT COUNT(*) FROM {pause} WHERE client = @client`
+
+	longestPauses = `SELECT entity, ends - {now}, failures, reason FROM {pause} WHERE client = @client AND ends > {now} ORDER BY ends DESC, entity LIMIT @pauses`
+
+	retryReason = `SELECT reason FROM {message} WHERE state = 0 AND client = @client AND grp > 1 ORDER BY grp, due, seq LIMIT @limit`
 
 	firstProcess = `SELECT MIN(id) FROM {process}`
 )
 
 // leads reports whether a process is the one that logs for all.
 func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
-	err = query(ctx, t.db, t.compile(firstProcess), nil, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, firstProcess, nil, func(rows *sql.Rows) error {
 		var id sql.NullInt64
 		err := rows.Scan(&id)
 		leads = id.Int64 == me
@@ -192,20 +217,28 @@ func (t *tables) leads(ctx context.Context, me int64) (leads bool, err error) {
 
 func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 	for state, n := range map[State]*int{Waiting: &s.Waiting, Delivered: &s.Delivered, GivenUp: &s.GivenUp, Dropped: &s.Dropped} {
-		if *n, err = t.count(ctx, countState, state, values{"limit": maxCount}); err != nil {
+		v := values{"limit": maxCount, "state": state.number()}
+		if err := t.Query(ctx, t.DB, countState, v, func(rows *sql.Rows) error { return rows.Scan(n) }); err != nil {
 			return s, err
 		}
 	}
-	late := make(map[string]Overdue)
-	for _, state := range Waiting.parts() {
-		if err := t.overdueAll(ctx, state, late); err != nil {
+	after := []byte{}
+	for range clientPages {
+		n := 0
+		err := t.Query(ctx, t.DB, t.byGroup(t.Engine.Clients(`0`)+waitingClients), values{"after": after, "limit": clientPage}, func(rows *sql.Rows) error {
+			n++
+			client, o, err := scanOverdue(rows)
+			after = []byte(client)
+			if s.Overdue.add(o); o.longest() > 0 {
+				s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: o.longest()})
+			}
+			return err
+		})
+		if err != nil {
 			return s, err
 		}
-	}
-	for client, o := range late {
-		s.Overdue.add(o)
-		if o.longest() > 0 {
-			s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: o.longest()})
+		if n < clientPage {
+			break
 		}
 	}
 	slices.SortFunc(s.Clients, func(a, b ClientStats) int { return cmp.Compare(b.Overdue, a.Overdue) })
@@ -218,67 +251,33 @@ func (t *tables) stats(ctx context.Context) (s Stats, err error) {
 	return s, nil
 }
 
-// count returns how many notifications are in a state, up to the limit.
-func (t *tables) count(ctx context.Context, template string, state State, v values) (n int, err error) {
-	count, limit := t.compile(template), v["limit"].(int)
-	for _, v["state"] = range state.parts() {
-		err := query(ctx, t.db, count, v, func(rows *sql.Rows) error {
-			var found int
-			err := rows.Scan(&found)
-			n = min(n+found, limit)
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
-}
-
-// overdueAll adds how long notifications in a state have been due, for each client.
-func (t *tables) overdueAll(ctx context.Context, state int, late map[string]Overdue) error {
-	s := t.compile(t.engine.clients + waitingClients)
-	after := []byte{}
-	for range clientPages {
-		n := 0
-		err := query(ctx, t.db, s, values{"state": state, "after": after, "limit": clientPage}, func(rows *sql.Rows) error {
-			n++
-			client, found, err := scanOverdue(rows)
-			o := late[client]
-			o.add(found)
-			late[client], after = o, []byte(client)
-			return err
-		})
-		if err != nil || n < clientPage {
-			return err
-		}
-	}
-	return nil
+// byGroup makes a statement use the index of groups.
+func (t *tables) byGroup(text string) string {
+	return strings.ReplaceAll(text, "BYGROUP", t.Engine.ByGroup)
 }
 
 // overdue returns how long the notifications of a client have been due.
 func (t *tables) overdue(ctx context.Context, client string) (late Overdue, err error) {
-	for _, state := range Waiting.parts() {
-		err := query(ctx, t.db, t.compile(oneClient), values{"state": state, "client": []byte(client)}, func(rows *sql.Rows) error {
-			_, found, err := scanOverdue(rows)
-			late.add(found)
-			return err
-		})
-		if err != nil {
-			return late, err
-		}
-	}
-	return late, nil
+	err = t.Query(ctx, t.DB, t.byGroup(oneClient), values{"client": []byte(client)}, func(rows *sql.Rows) error {
+		_, late, err = scanOverdue(rows)
+		return err
+	})
+	return late, err
 }
 
 func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
 	var id []byte
-	var first, retry sql.NullInt64
+	var first, next, attempts sql.NullInt64
 	var fails bool
-	if err := rows.Scan(&id, &first, &retry, &fails); err != nil {
+	if err := rows.Scan(&id, &first, &next, &attempts, &fails); err != nil {
 		return "", o, err
 	}
-	o = Overdue{New: max(micros(first.Int64), 0), Retry: max(micros(retry.Int64), 0)}
+	o.New = max(micros(first.Int64), 0)
+	if others := max(micros(next.Int64), 0); attempts.Int64 > 0 {
+		o.Retry = others
+	} else {
+		o.New = max(o.New, others)
+	}
 	if fails {
 		o = Overdue{Failing: o.longest()}
 	}
@@ -287,31 +286,41 @@ func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
 
 // describe adds how much waits for a client, and why.
 func (t *tables) describe(ctx context.Context, c *ClientStats) error {
-	v := values{"client": []byte(c.Client), "limit": maxWaiting}
-	var err error
-	if c.Waiting, err = t.count(ctx, countWaiting, Waiting, v); err != nil {
+	v := values{"client": []byte(c.Client), "limit": maxWaiting, "pauses": maxPauses}
+	if err := t.Query(ctx, t.DB, countWaiting, v, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) }); err != nil {
 		return err
 	}
-	err = query(ctx, t.db, t.compile(retryReason), v, func(rows *sql.Rows) error { return rows.Scan(&c.Reason) })
+	err := t.Query(ctx, t.DB, retryReason, v, func(rows *sql.Rows) error {
+		var reason deliver.Reason
+		err := rows.Scan(&reason)
+		c.Reason = cmp.Or(c.Reason, reason)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	if err := t.Query(ctx, t.DB, countPauses, v, func(rows *sql.Rows) error { return rows.Scan(&c.Failing) }); err != nil {
+		return err
+	}
 	c.Unclaimed = c.Waiting > 0 // unless there's a line
-	return query(ctx, t.db, t.compile(lineOf), v, func(rows *sql.Rows) error {
-		var text string
-		if err := rows.Scan(&c.Unclaimed, &text); err != nil || text == "" {
-			return err
-		}
-		var all []pause
-		if err := json.Unmarshal([]byte(text), &all); err != nil {
-			return fmt.Errorf("pauses of a line: %w", err)
-		}
-		c.Failing = len(all)
-		for _, p := range all {
-			if p.Until.After(time.Now()) {
-				c.PausedUntil = earliest(c.PausedUntil, p.Until)
-			}
-		}
-		return nil
+	if err := t.Query(ctx, t.DB, isUnclaimed, v, func(rows *sql.Rows) error { return rows.Scan(&c.Unclaimed) }); err != nil {
+		return err
+	}
+	return t.Query(ctx, t.DB, longestPauses, v, func(rows *sql.Rows) error {
+		var p Pause
+		var entity []byte
+		var left int64
+		err := rows.Scan(&entity, &left, &p.Failures, &p.Reason)
+		p.Scope, p.Until = scopeOf(string(entity)), time.Now().Add(micros(left))
+		c.Pauses = append(c.Pauses, p)
+		return err
 	})
+}
+
+// scopeOf returns the scope of a webhook: that of an entity, or of all if that's "".
+func scopeOf(entity string) webhookcfg.Scope {
+	if entity == "" {
+		return webhookcfg.All()
+	}
+	return webhookcfg.Entity(entity)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 const (
@@ -21,19 +23,19 @@ const (
 )
 
 // sweepAll removes ended notifications until ctx ends.
-func (p *process) sweepAll(ctx context.Context) {
+func (o *Outbox) sweepAll(ctx context.Context, _ int64) {
 	for next := sweepFirst; wait(ctx, jitter(next)); next = sweepEvery {
-		p.warn(ctx, "can't remove old notifications", p.queue.sweep(ctx, &p.options))
+		o.warn(ctx, "can't remove old notifications", o.tables.sweep(ctx, &o.options))
 	}
 }
 
 // remove500 deletes the notifications that a statement finds in a state, unless they have left
 // that state meanwhile. So it can find more than it deletes.
-func (t *tables) remove500(ctx context.Context, find statement, v values) (found int, deleted int64, err error) {
+func (t *tables) remove500(ctx context.Context, find string, v values) (found int, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var seqs []string
-	err = query(ctx, t.db, find, v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, find, v, func(rows *sql.Rows) error {
 		var seq int64
 		err := rows.Scan(&seq)
 		seqs = append(seqs, strconv.FormatInt(seq, 10))
@@ -42,7 +44,7 @@ func (t *tables) remove500(ctx context.Context, find statement, v values) (found
 	if err != nil || len(seqs) == 0 {
 		return 0, 0, err
 	}
-	deleted, err = exec(ctx, t.db, t.compile(`DELETE FROM {message} WHERE `+isOneOf(seqs)), v)
+	deleted, err = t.Exec(ctx, t.DB, `DELETE FROM {message} WHERE `+isOneOf(seqs), v)
 	return len(seqs), deleted, err
 }
 
@@ -63,27 +65,26 @@ type sweepable struct {
 // endedClients comes after the clients with notifications that ended in a state.
 const endedClients = `
 SELECT f.client,
-  CASE WHEN (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client ORDER BY m.due, m.seq LIMIT 1) < {now} - @age THEN 1 ELSE 0 END,
-  COALESCE((SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client ORDER BY m.due DESC LIMIT 1 OFFSET @keep), 0)
+  CASE WHEN (SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.grp = 0 ORDER BY m.due, m.seq LIMIT 1) < {now} - @age THEN 1 ELSE 0 END,
+  COALESCE((SELECT m.due FROM {message} m WHERE m.state = @state AND m.client = f.client AND m.grp = 0 ORDER BY m.due DESC LIMIT 1 OFFSET @keep), 0)
 FROM f WHERE f.client IS NOT NULL ORDER BY f.client`
 
 // sweep removes notifications that ended too long ago, and those beyond a client's number, in
 // batches with pauses. One statement looks at many clients.
 func (t *tables) sweep(ctx context.Context, o *Options) error {
-	ended := t.compile(t.engine.clients + endedClients)
-	old := t.compile(`
-SELECT seq FROM {message} WHERE state = @state AND client = @client AND due < {now} - @age ORDER BY due LIMIT 500`)
-	many := t.compile(`
-SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @due ORDER BY due LIMIT 500`)
-	for state := stateDelivered; state <= stateDropped; state++ {
-		age, keep := o.KeepFor, o.KeepPerClient
-		if state == stateDelivered {
-			age, keep = o.KeepDelivered, o.KeepDeliveredPerClient
+	const (
+		old  = `SELECT seq FROM {message} WHERE state = @state AND client = @client AND grp = 0 AND due < {now} - @age ORDER BY due LIMIT 500`
+		many = `SELECT seq FROM {message} WHERE state = @state AND client = @client AND grp = 0 AND due <= @due ORDER BY due LIMIT 500`
+	)
+	for state := queue.Delivered; state <= queue.Dropped; state++ {
+		keep := o.KeepUndelivered
+		if state == queue.Delivered {
+			keep = o.KeepDelivered
 		}
-		limit := max(1, min(sweepClients, sweepRows/keep))
-		v := values{"state": state, "after": []byte{}, "limit": limit, "age": max(age, 0).Microseconds(), "keep": keep}
+		limit := max(1, min(sweepClients, sweepRows/keep.PerClient))
+		v := values{"state": state, "after": []byte{}, "limit": limit, "age": max(keep.For, 0).Microseconds(), "keep": keep.PerClient}
 		for {
-			all, err := t.sweepable(ctx, ended, v)
+			all, err := t.sweepable(ctx, v)
 			if err != nil {
 				return err
 			}
@@ -112,10 +113,10 @@ SELECT seq FROM {message} WHERE state = @state AND client = @client AND due <= @
 }
 
 // sweepable returns what the next clients have to be removed.
-func (t *tables) sweepable(ctx context.Context, ended statement, v values) (all []sweepable, err error) {
+func (t *tables) sweepable(ctx context.Context, v values) (all []sweepable, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = query(ctx, t.db, ended, v, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, t.Engine.Clients(`@state`)+endedClients, v, func(rows *sql.Rows) error {
 		var c sweepable
 		err := rows.Scan(&c.client, &c.isOld, &c.bound)
 		all = append(all, c)
@@ -124,7 +125,7 @@ func (t *tables) sweepable(ctx context.Context, ended statement, v values) (all 
 	return all, err
 }
 
-func (t *tables) removeAll(ctx context.Context, find statement, v values) error {
+func (t *tables) removeAll(ctx context.Context, find string, v values) error {
 	for {
 		found, _, err := t.remove500(ctx, find, v)
 		if err != nil || found == 0 {

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -14,6 +13,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
@@ -21,8 +21,8 @@ var _ sent.Queue = (*Outbox)(nil)
 
 // Notifications implements [sent.Queue]. A page reads as many rows as it has,
 // in order of an index. Those of a State, without an Entity, are in another order: the ones that
-// ended last come first, and of those that are waiting, the ones with a further attempt come
-// first, the next one first.
+// ended last come first. Of those that wait, new ones come first, then those that were sent again,
+// and then webhook by webhook those that wait for it, the next one first.
 func (o *Outbox) Notifications(ctx context.Context, client string, q sent.Query) (sent.Page, error) {
 	page, err := o.tables.view(ctx, client, q)
 	if err != nil {
@@ -44,7 +44,7 @@ func checkQuery(q sent.Query) error {
 // Notification implements [sent.Queue].
 func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.Notification, err error) {
 	v := values{"client": []byte(client), "id": id}
-	err = query(ctx, o.tables.db, o.tables.fixed(viewOne), v, func(rows *sql.Rows) error {
+	err = o.tables.Query(ctx, o.tables.DB, viewOne, v, func(rows *sql.Rows) error {
 		var r viewed
 		if err := rows.Scan(r.fields(&n.ContentType, &n.Body)...); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.No
 }
 
 const (
-	viewColumns = `SELECT seq, id, entity, state, due, enqueued, attempts, reason, history`
+	viewColumns = `SELECT seq, id, entity, state, grp, due, enqueued, attempts, reason, history`
 
 	viewOne = viewColumns + `, content_type, body FROM {message} WHERE client = @client AND id = @id`
 )
@@ -81,7 +81,7 @@ type viewed struct {
 }
 
 func (r *viewed) fields(more ...any) []any {
-	return append([]any{&r.seq, &r.id, &r.entity, &r.state, &r.due, &r.enqueued, &r.attempts, &r.reason, &r.history}, more...)
+	return append([]any{&r.Seq, &r.id, &r.entity, &r.state, &r.Group, &r.Due, &r.enqueued, &r.attempts, &r.reason, &r.history}, more...)
 }
 
 // notification returns what the client may see.
@@ -90,15 +90,15 @@ func (r *viewed) notification() sent.Notification {
 		ID: string(r.id), Entity: string(r.entity), State: viewStates[r.state], Reason: publicReason(deliver.Reason(r.reason)),
 		Made: time.UnixMicro(r.enqueued), Attempts: r.attempts, History: parseHistory(r.history),
 	}
-	if r.state == stateWaiting && r.due > 0 {
-		n.Due = time.UnixMicro(r.due)
+	if r.state == queue.Waiting && r.attempts > 0 {
+		n.Due = time.UnixMicro(r.Due)
 	}
 	return n
 }
 
 // viewStates are the words for the states in the tables.
 var viewStates = [...]string{
-	stateFresh: "waiting", stateWaiting: "waiting", stateDelivered: "delivered", stateGivenUp: "given_up", stateDropped: "dropped",
+	queue.Waiting: "waiting", queue.Delivered: "delivered", queue.GivenUp: "given_up", queue.Dropped: "dropped",
 }
 
 // publicReason returns the word for a reason that a client may see.
@@ -109,53 +109,36 @@ func publicReason(r deliver.Reason) string {
 	return r.Public()
 }
 
-// A list is a row of ranges of an index.
+// A list is a range of an index.
 const (
 	newestFirst = ` FROM {message} WHERE client = @client AND seq < @seq ORDER BY seq DESC LIMIT @limit`
 	ofEntity    = ` FROM {message} WHERE client = @client AND entity = @entity AND state = @state AND seq < @seq ORDER BY seq DESC LIMIT @limit`
-	endedLast   = ` FROM {message} WHERE state = @state AND client = @client AND due <= @due AND (due < @due OR seq < @seq) ORDER BY due DESC, seq DESC LIMIT @limit`
-	nextRetry   = ` FROM {message} WHERE state = @state AND client = @client AND due >= @due AND (due > @due OR seq > @seq) ORDER BY due, seq LIMIT @limit`
-	unattempted = ` FROM {message} WHERE state = @state AND client = @client AND due = 0 AND seq < @seq ORDER BY seq DESC LIMIT @limit`
+	endedLast   = ` FROM {message} WHERE state = @state AND client = @client AND grp = 0 AND due <= @due AND (due < @due OR seq < @seq) ORDER BY due DESC, seq DESC LIMIT @limit`
 )
 
-// viewRange is a part of a list: rows in the order of an index.
-type viewRange struct {
-	from  string
-	state int
-	start position
-}
-
-// ofStates returns a range of an entity's notifications in some states. It takes their numbers
-// from the index, and reads only those that it returns.
-func ofStates(first, last int) string {
+// ofAllStates is a range of an entity's notifications in all states. It takes their numbers from the
+// index, and reads only those that it returns.
+var ofAllStates = func() string {
 	var all []string
-	for state := first; state <= last; state++ {
+	for state := queue.Waiting; state <= queue.Dropped; state++ {
 		all = append(all, `SELECT * FROM (SELECT seq`+strings.Replace(ofEntity, "@state", strconv.Itoa(state), 1)+`) s`+strconv.Itoa(state))
 	}
 	return ` FROM {message} WHERE seq IN (SELECT seq FROM (SELECT seq FROM (` + strings.Join(all, ` UNION ALL `) + `) q ORDER BY seq DESC LIMIT @limit) p) ORDER BY seq DESC`
-}
+}()
 
-var (
-	farthest   = position{never, never}
-	firstRetry = position{due: 1}
-)
-
-// viewRanges returns the ranges that have the notifications of a query, in order.
-func viewRanges(q sent.Query) []viewRange {
-	state := slices.Index(viewStates[:], q.State)
+// viewRange returns the range that has the notifications of a query, and where it starts.
+func viewRange(q sent.Query) (from string, start position) {
 	switch {
 	case q.State == "" && q.Entity == "":
-		return []viewRange{{newestFirst, 0, farthest}}
+		return newestFirst, last
 	case q.State == "":
-		return []viewRange{{ofStates(stateFresh, stateDropped), 0, farthest}}
-	case q.Entity != "" && state == stateFresh:
-		return []viewRange{{ofStates(stateFresh, stateWaiting), 0, farthest}}
+		return ofAllStates, last
 	case q.Entity != "":
-		return []viewRange{{ofEntity, state, farthest}}
-	case state == stateFresh:
-		return []viewRange{{nextRetry, stateWaiting, firstRetry}, {unattempted, stateFresh, farthest}, {unattempted, stateWaiting, farthest}}
+		return ofEntity, last
+	case q.State == viewStates[queue.Waiting]:
+		return inOrder, first
 	default:
-		return []viewRange{{endedLast, state, farthest}}
+		return endedLast, last
 	}
 }
 
@@ -163,8 +146,8 @@ func viewRanges(q sent.Query) []viewRange {
 // doesn't see anyway. The sequence in the tables would tell how many others have enqueued, and the
 // time at which a notification ended how long the receiver took to refuse it.
 type place struct {
-	Range int    `json:"r,omitempty"`
 	ID    string `json:"i"`
+	Group int64  `json:"g,omitempty"` // when its webhook was set
 	Due   int64  `json:"d,omitempty"` // of the next attempt, in seconds
 }
 
@@ -176,82 +159,70 @@ func (p place) String() string {
 
 var errPlace = fmt.Errorf("%w: After is not the Next of a page, or its last notification is gone", webhookcfg.ErrInvalidArgument)
 
-func parsePlace(after string, ranges int) (p place, err error) {
+func parsePlace(after string) (p place, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(after)
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
-	if err != nil || p.ID == "" || p.Range < 0 || p.Range >= ranges {
+	if err != nil || p.ID == "" {
 		return place{}, errPlace
 	}
 	return p, nil
 }
 
-const viewPlace = `SELECT seq, due, state FROM {message} WHERE client = @client AND id = @id`
-
-// find returns the position of the notification at which a page of a range has ended.
-func (t *tables) find(ctx context.Context, client string, r viewRange, p place) (at position, err error) {
-	at, err = position{}, errPlace
-	queryErr := query(ctx, t.db, t.fixed(viewPlace), values{"client": []byte(client), "id": p.ID}, func(rows *sql.Rows) error {
-		var row viewed
-		scanErr := rows.Scan(&row.seq, &row.due, &row.state)
-		at, err = r.after(row, p.Due), nil
-		return scanErr
+// find returns where a range goes on after the notification at which a page has ended, which can have
+// left the range since.
+func (t *tables) find(ctx context.Context, client, from string, q sent.Query, p place) (at position, err error) {
+	var row viewed
+	isKnown := false
+	err = t.Query(ctx, t.DB, viewColumns+` FROM {message} WHERE client = @client AND id = @id`, values{"client": []byte(client), "id": p.ID}, func(rows *sql.Rows) error {
+		isKnown = true
+		return rows.Scan(row.fields()...)
 	})
-	return at, cmp.Or(queryErr, err)
-}
-
-// after returns where a range goes on after a notification, which can have left it since.
-func (r viewRange) after(last viewed, due int64) position {
 	switch {
-	case r.from == nextRetry && (last.state != stateWaiting || last.due == 0 || last.due/1e6 != due):
-		return position{max(due*1e6, r.start.due), 0} // with those of the same second once more
-	case r.from == endedLast && last.state != r.state:
-		return r.start // it was sent again, and so were those before it, perhaps
+	case err != nil:
+		return position{}, err
+	case !isKnown:
+		return position{}, errPlace
+	case from == inOrder && (row.state != queue.Waiting || row.Group != p.Group || row.Due/1e6 != p.Due):
+		return position{p.Group, p.Due * 1e6, -1}, nil // with those of the same second once more
+	case from == endedLast && viewStates[row.state] != q.State:
+		return last, nil // it was sent again, and so were those before it, perhaps
 	}
-	return last.position
+	return row.position, nil
 }
 
 func (t *tables) view(ctx context.Context, client string, q sent.Query) (page sent.Page, err error) {
 	if err := checkQuery(q); err != nil {
 		return sent.Page{}, err
 	}
-	ranges := viewRanges(q)
-	from, start := place{}, ranges[0].start
+	from, start := viewRange(q)
 	if q.After != "" {
-		if from, err = parsePlace(q.After, len(ranges)); err == nil {
-			start, err = t.find(ctx, client, ranges[from.Range], from)
+		p, err := parsePlace(q.After)
+		if err == nil {
+			start, err = t.find(ctx, client, from, q, p)
 		}
 		if err != nil {
 			return sent.Page{}, err
 		}
 	}
-	for i := from.Range; i < len(ranges); i++ {
-		r := ranges[i]
-		if i > from.Range {
-			start = r.start
+	v := start.values(q.Limit)
+	v["client"], v["entity"], v["state"] = []byte(client), []byte(q.Entity), slices.Index(viewStates[:], q.State)
+	var row viewed
+	err = t.Query(ctx, t.DB, viewColumns+from, v, func(rows *sql.Rows) error {
+		row = viewed{}
+		err := rows.Scan(row.fields()...)
+		page.Notifications = append(page.Notifications, row.notification())
+		return err
+	})
+	if err == nil && len(page.Notifications) == q.Limit {
+		next := place{ID: string(row.id)}
+		if from == inOrder {
+			next.Group, next.Due = row.Group, row.Due/1e6
 		}
-		var last viewed
-		v := values{"client": []byte(client), "entity": []byte(q.Entity), "state": r.state, "due": start.due, "seq": start.seq, "limit": q.Limit - len(page.Notifications)}
-		err := query(ctx, t.db, t.fixed(viewColumns+r.from), v, func(rows *sql.Rows) error {
-			last = viewed{}
-			err := rows.Scan(last.fields()...)
-			page.Notifications = append(page.Notifications, last.notification())
-			return err
-		})
-		if err != nil {
-			return sent.Page{}, err
-		}
-		if len(page.Notifications) == q.Limit {
-			next := place{Range: i, ID: string(last.id)}
-			if r.from == nextRetry {
-				next.Due = last.due / 1e6
-			}
-			page.Next = next.String()
-			return page, nil
-		}
+		page.Next = next.String()
 	}
-	return page, nil
+	return page, err
 }
 
 // attemptText is an attempt in a history.

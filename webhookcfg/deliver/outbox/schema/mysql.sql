@@ -6,19 +6,19 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   client varbinary(1024) NOT NULL,
   entity varbinary(1024) NOT NULL,
   id varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  state tinyint NOT NULL,
-  due bigint NOT NULL,
+  state tinyint NOT NULL DEFAULT 0,
+  grp bigint NOT NULL DEFAULT 0,
+  due bigint NOT NULL DEFAULT 0,
   enqueued bigint NOT NULL,
-  since bigint NOT NULL,
-  attempts integer NOT NULL,
-  status integer NOT NULL,
-  reason varchar(64) CHARACTER SET ascii NOT NULL,
-  history varchar(480) CHARACTER SET ascii NOT NULL DEFAULT '',
   resent bigint NOT NULL DEFAULT 0,
+  attempts integer NOT NULL DEFAULT 0,
+  status integer NOT NULL DEFAULT 0,
+  reason varchar(64) CHARACTER SET ascii NOT NULL DEFAULT '',
+  history varchar(480) CHARACTER SET ascii NOT NULL DEFAULT '',
   content_type varchar(256) CHARACTER SET ascii NOT NULL,
   body longblob NOT NULL,
   UNIQUE (client, id),
-  INDEX wh_outbox_message_line (state, client, due, seq),
+  INDEX wh_outbox_message_group (state, client, grp, due, seq),
   INDEX wh_outbox_message_newest (client, seq),
   INDEX wh_outbox_message_entity (client, entity, state, seq)
 ) ENGINE = InnoDB;
@@ -27,10 +27,23 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client varbinary(1024) PRIMARY KEY,
   owner bigint NOT NULL,
   due bigint NOT NULL,
-  woken tinyint NOT NULL DEFAULT 0,
-  pauses mediumtext CHARACTER SET utf8mb4 NOT NULL,
+  shut tinyint NOT NULL DEFAULT 0,
   INDEX wh_outbox_line_due (owner, due)
 ) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_pause (
+  client varbinary(1024) NOT NULL,
+  entity varbinary(1024) NOT NULL,
+  setting bigint NOT NULL,
+  failures integer NOT NULL,
+  ends bigint NOT NULL,
+  reason varchar(64) CHARACTER SET ascii NOT NULL,
+  saved bigint NOT NULL,
+  state text CHARACTER SET ascii NOT NULL,
+  PRIMARY KEY (client, entity)
+) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_mark (client varbinary(1024) NOT NULL, entity varbinary(1024) NOT NULL, n bigint NOT NULL, PRIMARY KEY (client, entity)) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, beat bigint NOT NULL, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
 
@@ -42,10 +55,11 @@ CREATE TABLE IF NOT EXISTS wh_outbox_again (
   ended bigint NOT NULL,
   steps bigint NOT NULL,
   part tinyint NOT NULL,
+  grp bigint NOT NULL,
   due bigint NOT NULL,
   seq bigint NOT NULL,
   sent bigint NOT NULL,
   INDEX wh_outbox_again_ended (ended, client)
 ) ENGINE = InnoDB;
 
-INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');
+INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 2, 'MySQL');

@@ -6,21 +6,21 @@ CREATE TABLE IF NOT EXISTS wh_outbox_message (
   client BLOB NOT NULL,
   entity BLOB NOT NULL,
   id TEXT NOT NULL,
-  state INTEGER NOT NULL,
-  due INTEGER NOT NULL,
+  state INTEGER NOT NULL DEFAULT 0,
+  grp INTEGER NOT NULL DEFAULT 0,
+  due INTEGER NOT NULL DEFAULT 0,
   enqueued INTEGER NOT NULL,
-  since INTEGER NOT NULL,
-  attempts INTEGER NOT NULL,
-  status INTEGER NOT NULL,
-  reason TEXT NOT NULL,
-  history TEXT NOT NULL DEFAULT '',
   resent INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  status INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  history TEXT NOT NULL DEFAULT '',
   content_type TEXT NOT NULL,
   body BLOB NOT NULL,
   UNIQUE (client, id)
 );
 
-CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, client, due, seq);
+CREATE INDEX IF NOT EXISTS wh_outbox_message_group ON wh_outbox_message (state, client, grp, due, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_newest ON wh_outbox_message (client, seq);
 CREATE INDEX IF NOT EXISTS wh_outbox_message_entity ON wh_outbox_message (client, entity, state, seq);
 
@@ -28,11 +28,24 @@ CREATE TABLE IF NOT EXISTS wh_outbox_line (
   client BLOB PRIMARY KEY,
   owner INTEGER NOT NULL,
   due INTEGER NOT NULL,
-  woken INTEGER NOT NULL DEFAULT 0,
-  pauses TEXT NOT NULL
+  shut INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_pause (
+  client BLOB NOT NULL,
+  entity BLOB NOT NULL,
+  setting INTEGER NOT NULL,
+  failures INTEGER NOT NULL,
+  ends INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  saved INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  PRIMARY KEY (client, entity)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_mark (client BLOB NOT NULL, entity BLOB NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (client, entity)) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, beat INTEGER NOT NULL, until INTEGER NOT NULL, settings TEXT NOT NULL);
 
@@ -44,6 +57,7 @@ CREATE TABLE IF NOT EXISTS wh_outbox_again (
   ended INTEGER NOT NULL,
   steps INTEGER NOT NULL,
   part INTEGER NOT NULL,
+  grp INTEGER NOT NULL,
   due INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   sent INTEGER NOT NULL
@@ -51,4 +65,4 @@ CREATE TABLE IF NOT EXISTS wh_outbox_again (
 
 CREATE INDEX IF NOT EXISTS wh_outbox_again_ended ON wh_outbox_again (ended, client);
 
-INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;
+INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 2, 'SQLite') ON CONFLICT (id) DO NOTHING;

@@ -133,7 +133,7 @@ func (l *Line) askUnsorted(q *Question, id Group, now time.Time) {
 	g, limit := l.groups[id], pageSort
 	if g == nil || !g.isDue(now) {
 		if g != nil && !g.next.IsZero() {
-			l.alarm.setFor(l.base, g.next)
+			l.alarmFor(l.base, g.next)
 		}
 		return
 	}
@@ -143,7 +143,7 @@ func (l *Line) askUnsorted(q *Question, id Group, now time.Time) {
 		}
 		limit = l.room(l.base, id.IsTried())
 	}
-	l.add(q, Part{Group: id, Limit: limit}, g)
+	l.add(q, Part{Group: id, Limit: limit}, g, now)
 }
 
 // askFor asks for what waits for a webhook, if it can take some.
@@ -168,7 +168,7 @@ func (l *Line) askFor(q *Question, w *webhook, planned map[*host]int, now time.T
 			return
 		}
 		planned[w.host] += limit
-		l.add(q, Part{Group: g.id, All: g.all, Limit: limit}, g)
+		l.add(q, Part{Group: g.id, All: g.all, Limit: limit}, g, now)
 	}
 	if !next.IsZero() {
 		l.alarmFor(w, next)
@@ -205,9 +205,12 @@ func (l *Line) askToGather(q *Question, w *webhook, isFull func() bool, now time
 }
 
 // add adds a part that asks for a group. What comes to the group from here on is news.
-func (l *Line) add(q *Question, p Part, g *group) {
+func (l *Line) add(q *Question, p Part, g *group, now time.Time) {
 	p.entity = g.entity
 	q.Parts = append(q.Parts, p)
+	if isNextDue := !g.next.IsZero() && !g.next.After(now); isNextDue {
+		g.open()
+	}
 	g.more, g.next = false, time.Time{}
 }
 
@@ -275,6 +278,9 @@ func (l *Line) Failed(q *Question, now time.Time) {
 	l.asked = nil
 	for _, p := range q.Parts {
 		l.again(p)
+		if g := l.groups[p.Group]; g != nil {
+			g.open() // others may be due by now
+		}
 	}
 	l.pauseAll(now)
 }
@@ -287,7 +293,7 @@ func (l *Line) again(p Part) {
 		l.ask(w)
 		return
 	}
-	l.mark(p.Group, p.entity)
+	l.askMore(l.known(p.Group, p.entity))
 }
 
 // current returns the webhook of an entity, as far as we know.

@@ -31,8 +31,11 @@
 // # Webhooks and hosts
 //
 // A webhook is what fails. After five failures in a row it pauses, and then makes one attempt at a
-// time until one succeeds. A host pauses only if nobody can connect to it, for all webhooks that
-// lead there, until somebody can.
+// time until one succeeds. It also pauses for as long as its receiver asks. A host pauses only if
+// nobody can connect to it, five times in a row, for all webhooks that lead there, until somebody can.
+//
+// A 410 counts as a failure, and ends the notification. If the host has a Health, that stops the
+// webhook, and what waits for it ends without an attempt.
 //
 // Another setting forgets all that, unless the URL is the same: then one attempt is made at once, at
 // most once a minute, and what's known stays until one succeeds. A setting is another one if it
@@ -48,4 +51,19 @@
 // An entity whose webhook has changed may have notifications in groups of others: they're gathered,
 // by the entity's name. An entity that has its share of the window, or for which our own side has
 // failed, is left out of questions by name until that's over.
+//
+// # Failures on our side
+//
+// If a webhook can't be looked up, or a request can't be made ready, nothing is counted, and nothing is said
+// about the webhook. The entity rests for a second, and for longer after each further failure, up to
+// half a minute. After eight of them in a row, or if a question can't be answered, all of the client
+// rests for a second.
+//
+// # If a process ends or comes
+//
+// A line belongs to one process at a time. Only what an attempt brought is written, so what a killed
+// process had is still where it was read. Within five seconds another one has the line, with its
+// pauses, and reads all of that again; so what was under way is sent twice. It doesn't know the URLs
+// of before, so the next setting counts as another URL. A process that comes gets its share of the
+// lines once what's under way at them has ended, and the line starts afresh there.
 package line

@@ -171,7 +171,9 @@ func (l *Line) wake(now time.Time) {
 			continue
 		}
 		for _, id := range e.outside {
-			l.mark(id, e.name)
+			g := l.known(id, e.name)
+			g.back = append(g.back, e)
+			l.askMore(g)
 		}
 		e.outside = nil
 		l.ask(e.of)

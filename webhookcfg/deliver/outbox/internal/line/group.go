@@ -55,8 +55,22 @@ type group struct {
 	all    bool      // also those that aren't due, since the webhook was set again since
 	more   bool      // there may be some that may go now
 	next   time.Time // when the next one may go; zero: none that we know of
+
+	// All that's due and outside of the window is of entities that are left out of questions, but for
+	// those that have come back.
+	isLeft bool
+	back   []*entity
 }
 
 func (g *group) isDue(now time.Time) bool {
 	return g.more || !g.next.IsZero() && !g.next.After(now)
+}
+
+// open says that there may be notifications of any entity.
+func (g *group) open() { g.isLeft, g.back = false, nil }
+
+// reset says that nothing is known of the group.
+func (g *group) reset() {
+	g.more, g.next = true, time.Time{}
+	g.open()
 }

@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -634,4 +635,40 @@ func TestStaleView(t *testing.T) {
 	}
 	delete(h.down, "b")
 	h.await("e", 2, 10*time.Minute)
+}
+
+// TestBacklogOfAnEntity: what's left of an entity with a backlog isn't read through again for the others
+// each time that it comes back, since there are none.
+func TestBacklogOfAnEntity(t *testing.T) {
+	h := calm(t)
+	const n = 400
+	h.enqueue("busy", n)
+	before := h.questions
+	h.await("busy", n, time.Minute)
+	if got, most := h.questions-before, n/(roomEntity/2)+10; got > most {
+		t.Errorf("%d questions for %d of an entity, want %d at most", got, n, most)
+	}
+}
+
+// TestTimersDontPileUp: while a notification isn't due, news adds nothing to what's remembered for it.
+func TestTimersDontPileUp(t *testing.T) {
+	l := New(Limits{PerClient: 4, PerHost: 2, MaxPause: time.Hour}, rand.New(rand.NewPCG(1, 1)))
+	now := time.Unix(1_800_000_000, 0)
+	for range 100 {
+		l.Resent()
+		l.News()
+		for q := l.Ask(now); q != nil; q = l.Ask(now) {
+			a := Answer{Parts: make([]Found, len(q.Parts))}
+			for i, p := range q.Parts {
+				if p.Group == Again {
+					a.Parts[i].Next = time.Hour
+				}
+			}
+			l.Answer(q, a, now)
+		}
+		now = now.Add(time.Second)
+	}
+	if n := len(l.alarm.all); n > 1 {
+		t.Errorf("%d timers are set for one group", n)
+	}
 }

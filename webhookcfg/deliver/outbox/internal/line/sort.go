@@ -15,8 +15,10 @@ func (l *Line) Answer(q *Question, a Answer, now time.Time) (writes []Write) {
 	}
 	for i, p := range q.Parts {
 		found := a.Parts[i]
-		if len(found.Rows) >= p.Limit {
-			l.again(p)
+		isFull := len(found.Rows) >= p.Limit
+		g := l.groups[p.Group]
+		if g != nil && p.Entity == "" && !isFull && !g.more { // nothing was put back meanwhile
+			g.isLeft, g.back = true, nil
 		}
 		if found.Next > 0 {
 			l.expect(p.Group, p.entity, now.Add(found.Next))
@@ -34,11 +36,29 @@ func (l *Line) Answer(q *Question, a Answer, now time.Time) (writes []Write) {
 				writes = append(writes, *w)
 			}
 		}
+		if isFull && !(p.Entity == "" && l.isAllLeft(g)) {
+			l.again(p)
+		}
 		if g := l.groups[p.Group]; g != nil && p.Entity == "" {
 			l.drain(g)
 		}
 	}
 	return writes
+}
+
+// isAllLeft reports whether all of a group that's outside of the window is of entities that are left out
+// of questions.
+func (l *Line) isAllLeft(g *group) bool {
+	if g == nil || !g.isLeft {
+		return false
+	}
+	g.back = slices.DeleteFunc(g.back, func(e *entity) bool {
+		if e.isOut() {
+			e.leftIn(g.id)
+		}
+		return e.isOut()
+	})
+	return len(g.back) == 0
 }
 
 // list takes in a page of the groups in the tables.
@@ -135,7 +155,11 @@ func (l *Line) putOff(w *webhook, r *Row) *Write {
 	g := l.groups[r.Group]
 	if isLeft := r.Group.isUnsorted() && l.alone && w == l.base || g != nil && g.of == w; isLeft {
 		delete(l.rows, r.Seq)
-		l.mark(r.Group, r.Entity)
+		if e := l.entities[r.Entity]; e != nil && e.isOut() {
+			e.leftIn(r.Group)
+		} else {
+			l.mark(r.Group, r.Entity)
+		}
 		return nil
 	}
 	l.rows[r.Seq] = r

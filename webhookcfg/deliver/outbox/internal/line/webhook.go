@@ -87,7 +87,8 @@ func (l *Line) set(w *webhook, h Hook, now time.Time) {
 	w.restored = nil
 	w.setting, w.target = h.Setting, h.Target
 	for _, g := range w.groups {
-		g.all, g.more, g.next = !w.owns(g.id), true, time.Time{}
+		g.all = !w.owns(g.id)
+		g.reset()
 	}
 	l.ask(w)
 }
@@ -121,7 +122,8 @@ func (l *Line) rehost(w *webhook, was *host) {
 // end ends an override that's no longer set. Its entity has the base.
 func (l *Line) end(w *webhook, now time.Time) {
 	for _, g := range w.groups {
-		g.of, g.all, g.more, g.next = l.base, true, true, time.Time{}
+		g.of, g.all = l.base, true
+		g.reset()
 	}
 	l.base.groups = append(l.base.groups, w.groups...)
 	l.base.gathering = append(l.base.gathering, w.gathering...)
@@ -206,7 +208,7 @@ func (l *Line) known(id Group, entity string) *group {
 		return g
 	default: // the override has come back
 		g.of.groups = remove(g.of.groups, g)
-		g.more, g.next = true, time.Time{}
+		g.reset()
 	}
 	if !id.isUnsorted() {
 		g.of, g.all = w, !w.owns(id)
@@ -221,6 +223,12 @@ func (w *webhook) owns(id Group) bool { return id == groupOf(w.setting, w.isOver
 // mark says that a group may have notifications that may go now, and aren't in the window.
 func (l *Line) mark(id Group, entity string) {
 	g := l.known(id, entity)
+	g.open()
+	l.askMore(g)
+}
+
+// askMore asks a group for more of what's known to be in it.
+func (l *Line) askMore(g *group) {
 	g.more = true
 	if g.of != nil {
 		l.ask(g.of)
@@ -232,6 +240,7 @@ func (l *Line) expect(id Group, entity string, at time.Time) {
 	g := l.known(id, entity)
 	if g.all {
 		g.more = true
+		g.open()
 	} else {
 		g.next = earliest(g.next, at)
 	}
@@ -244,7 +253,8 @@ func (l *Line) expect(id Group, entity string, at time.Time) {
 
 // drain forgets a group that has nothing outside of the window, as far as we know.
 func (l *Line) drain(g *group) {
-	if g.of != nil && !g.more && g.next.IsZero() {
+	isLeft := slices.ContainsFunc(l.rests, func(e *entity) bool { return slices.Contains(e.outside, g.id) })
+	if g.of != nil && !g.more && g.next.IsZero() && !isLeft {
 		delete(l.groups, g.id)
 		g.of.groups = remove(g.of.groups, g)
 	}

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
 )
@@ -40,5 +41,21 @@ func TestExpectedIsBounded(t *testing.T) {
 	}
 	if n := len(q.expected); n != maxExpected {
 		t.Errorf("%d are remembered, want %d", n, maxExpected)
+	}
+}
+
+// TestRestsWithoutLease: while a process may start nothing, what's due doesn't make its lines look again and
+// again.
+func TestRestsWithoutLease(t *testing.T) {
+	t.Parallel()
+	p := &process{}
+	d := &drain{process: p}
+	due := time.Now()
+	if pause := d.pause(due); pause < maxPoll {
+		t.Errorf("it rests for %v without a lease", pause)
+	}
+	p.valid = due.Add(time.Hour)
+	if pause := d.pause(due); pause >= maxPoll {
+		t.Errorf("it rests for %v with one", pause)
 	}
 }

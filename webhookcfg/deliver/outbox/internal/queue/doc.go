@@ -1,5 +1,4 @@
-// Package queue sends what waits in the tables of package outbox. Nothing uses it yet but its tests, which
-// run in a module of their own, because they need an engine.
+// Package queue sends what waits in the tables of package outbox.
 //
 // Each process has a lease, and lines: those of clients that it has claimed. A poll every few
 // milliseconds finds what was enqueued, by number, and lines that are due or were marked. What to do for

@@ -145,7 +145,7 @@ func (d *drain) run(ctx context.Context) {
 		if isDone {
 			return
 		}
-		timer := time.NewTimer(max(time.Until(at), time.Millisecond))
+		timer := time.NewTimer(d.pause(at))
 		select {
 		case <-d.kick:
 		case <-timer.C:
@@ -153,6 +153,15 @@ func (d *drain) run(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// pause returns how long to wait until a time. Without a valid lease, what's due stays so.
+func (d *drain) pause(at time.Time) time.Duration {
+	least := time.Millisecond
+	if !d.process.mayStart() {
+		least = maxPoll
+	}
+	return max(time.Until(at), least)
 }
 
 // lookUp looks up the webhooks that have changed.

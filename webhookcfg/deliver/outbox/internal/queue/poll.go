@@ -259,13 +259,25 @@ func (p *process) survey(polling, work context.Context) bool {
 			p.claim(polling, work, false, nil, nil, page)
 		}
 		if next == "" {
-			return true
+			return p.rewind(polling)
 		}
 		if !wait(polling, time.Since(start)) { // the others' turn
 			return false
 		}
 		after = next
 	}
+}
+
+// rewind starts the news from the highest number there is, if that's lower than what was seen: the tables
+// have lost some, for example in a failover to a server that lagged behind, and use their numbers again.
+func (p *process) rewind(ctx context.Context) bool {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	newest, err := p.tables.newest(call)
+	if err == nil && newest < p.news.high {
+		p.news = &news{high: newest}
+	}
+	return err == nil
 }
 
 // isScarce reports whether others wait for a turn.
@@ -339,13 +351,13 @@ func (p *process) claim(polling, work context.Context, isPoll bool, due, news, w
 	if errors.Is(err, errLost) {
 		p.lose()
 	}
+	p.unsure = p.unsure[min(dues, len(p.unsure)):]
 	if err != nil {
 		p.options.Warn(polling, "can't claim clients", err)
-		p.unsure = slices.Concat(claims, waiting)
+		p.unsure = slices.Concat(p.unsure, claims, waiting)
 		return false
 	}
 	p.extended(start)
-	p.unsure = p.unsure[min(dues, len(p.unsure)):]
 	p.remember(claims, start)
 	isNews := make(map[string]bool)
 	for _, client := range news[:fresh] {

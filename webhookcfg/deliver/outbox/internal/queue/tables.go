@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"strconv"
 	"strings"
@@ -39,19 +38,6 @@ func (t *Tables) WithClock(now string) *Tables {
 	e := *t.Engine
 	e.Now = now
 	return &Tables{DB: t.DB, Engine: &e, Prefix: t.Prefix}
-}
-
-//go:embed schema
-var schemas embed.FS
-
-// Schema returns the statements that create the tables with a prefix in databases of a dialect.
-func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
-	e, err := EngineOf(d)
-	if err != nil {
-		return nil, err
-	}
-	text, err := schemas.ReadFile("schema/" + strings.ToLower(e.Name) + ".sql")
-	return dialect.Schema(string(text), prefix), err
 }
 
 // Conn is a database or a transaction. See [sql.Tx].

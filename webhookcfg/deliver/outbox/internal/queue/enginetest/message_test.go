@@ -16,6 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
@@ -38,7 +39,7 @@ func open(t *testing.T) (*sql.DB, *queue.Tables) {
 // create creates the tables of the queue.
 func create(t *testing.T, db *sql.DB) {
 	t.Helper()
-	schema, err := queue.Schema(sqlstore.SQLite(), "wh_")
+	schema, err := outbox.Schema(sqlstore.SQLite(), "wh_")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,10 +68,10 @@ func TestKill(t *testing.T) {
 // gives its share back at once.
 func TestShare(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.receives("good", receiver{takes: 100 * time.Millisecond})
+		w.receives("good", receiver{takes: 200 * time.Millisecond})
 		for i := range 40 {
 			w.set(fmt.Sprint("c", i), "", "good")
-			w.enqueue(fmt.Sprint("c", i), "e", 300)
+			w.enqueue(fmt.Sprint("c", i), "e", 120)
 		}
 		first := w.start(queue.Options{Clients: 64})
 		time.Sleep(5 * time.Second)
@@ -223,12 +223,12 @@ func TestLoad(t *testing.T) {
 		for len(w.left()) > 2800 {
 			time.Sleep(time.Millisecond)
 		}
-		before := len(w.arrivals)
+		before := w.arrived()
 		thaw := p.faults.freeze()
 		time.Sleep(2 * time.Second)
 		// Those under way, up to the bound, one more for each client, and the window in which one that has
 		// just written may start.
-		if n := len(w.arrivals) - before; n > 128+64+30 {
+		if n := w.arrived() - before; n > 128+64+30 {
 			t.Errorf("%d attempts without a write", n)
 		}
 		thaw()

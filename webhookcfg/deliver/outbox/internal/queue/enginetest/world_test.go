@@ -44,7 +44,7 @@ type world struct {
 	clients   map[string]*client
 	receivers map[string]*receiver
 	sent      map[string]*sent // by ID
-	underWay  map[string]int   // by client, and by client and host
+	underWay  map[slots]int
 	arrivals  []arrival
 	mayRepeat bool // a process was killed
 }
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, path: filepath.Join(t.TempDir(), "q.db"), random: rand.New(rand.NewPCG(seed, 7)),
 		limits:  line.Limits{PerClient: 6, PerHost: 2, MaxPause: time.Minute},
-		clients: make(map[string]*client), receivers: make(map[string]*receiver), sent: make(map[string]*sent), underWay: make(map[string]int),
+		clients: make(map[string]*client), receivers: make(map[string]*receiver), sent: make(map[string]*sent), underWay: make(map[slots]int),
 	}
 	w.db = w.open(2, new(faults))
 	create(t, w.db)
@@ -253,6 +253,13 @@ func (s sender) Begin(_ context.Context, name string, r *line.Row) (queue.Attemp
 	return &attempt{s.process, name, s.w.hook(name, r.Entity), r}, nil
 }
 
+// arrived returns how many attempts there have been.
+func (w *world) arrived() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.arrivals)
+}
+
 type attempt struct {
 	process *process
 	name    string
@@ -278,10 +285,9 @@ func (a *attempt) Send(ctx context.Context) queue.Outcome {
 	}
 	s := w.sent[a.row.ID]
 	w.arrivals = append(w.arrivals, arrival{a.row.ID, a.hook.Host, begun})
-	w.underWay[a.name]++
-	w.underWay[onHost]++
-	if w.underWay[a.name] > w.limits.PerClient || w.underWay[onHost] > w.limits.PerHost {
-		w.t.Errorf("%d attempts for %s, %d for %s", w.underWay[a.name], a.name, w.underWay[onHost], onHost)
+	a.count(r, 1)
+	if forClient, forHost := w.counted(a.process, a.name), w.counted(a.process, onHost); forClient > w.limits.PerClient || forHost > w.limits.PerHost {
+		w.t.Errorf("%d attempts for %s, %d for %s", forClient, a.name, forHost, onHost)
 	}
 	if s.ended != "" && !w.mayRepeat {
 		w.t.Errorf("%s was %s, and goes out again", s.id, s.ended)
@@ -298,8 +304,7 @@ func (a *attempt) Send(ctx context.Context) queue.Outcome {
 	case <-a.process.killed:
 	}
 	w.mu.Lock()
-	w.underWay[a.name]--
-	w.underWay[onHost]--
+	a.count(r, -1)
 	w.mu.Unlock()
 	o := queue.Outcome{Attempts: a.row.Attempts + 1, Result: line.Result{Effect: line.Success, Start: begun, HasEnded: true, Pause: r.asks}, State: queue.Delivered}
 	if r.fails == line.NoEffect && !r.hangs {
@@ -313,6 +318,30 @@ func (a *attempt) Send(ctx context.Context) queue.Outcome {
 		o.HasEnded, o.Delay = false, max(delays[o.Attempts-1], r.asks)
 	}
 	return o
+}
+
+// slots are those of a client, or of a client and a host, that a process's attempts have.
+type slots struct {
+	of      *process
+	name    string
+	mayHang bool
+}
+
+// count counts an attempt as under way, or no more.
+func (a *attempt) count(r *receiver, n int) {
+	a.process.w.underWay[slots{a.process, a.name, r.hangs}] += n
+	a.process.w.underWay[slots{a.process, a.name + " " + a.hook.Host, r.hangs}] += n
+}
+
+// counted returns how many attempts have slots. Once something has gone wrong, a process may not know of
+// those that hang in another one which has lost its lease.
+func (w *world) counted(of *process, name string) (n int) {
+	for s, count := range w.underWay {
+		if s.name == name && (s.of == of || !s.mayHang || !w.mayRepeat) {
+			n += count
+		}
+	}
+	return n
 }
 
 func (w *world) ended(s *sent, how string) {

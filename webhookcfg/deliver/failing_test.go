@@ -13,33 +13,31 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestReceivers: the host sees which receivers are busy, failing or paused, and can end a pause.
-func TestReceivers(t *testing.T) {
+// TestFailing: the host sees which webhooks fail or are paused, and can end a pause. The base and an
+// override are two webhooks, even if they lead to one host.
+func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := &inbox{takes: 100 * time.Millisecond, respond: func(n int) string {
 			return []string{"503 Service Unavailable\r\nRetry-After: 60\r\n", "500 Internal Server Error\r\n", "200 OK\r\n"}[min(n-1, 2)]
 		}}
 		st := configured(t, "http://example.com"+secretPath)
 		for _, c := range []webhookcfg.Change{
-			webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org:8080")),
+			webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.com/other")),
 			webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL("http://example.com")),
 		} {
 			if err := st.Apply(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerReceiver: 1, Policy: in.policy()})}
+		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerHost: 1, Policy: in.policy()})}
 		start := time.Now()
 		want := func(name string, want ...string) {
 			t.Helper()
 			var got []string
-			for r := range s.sender.Receivers() {
-				d := fmt.Sprintf("%s %s %d, %d failures", r.Client, r.HostPort, r.UnderWay, r.Failures)
-				if !r.PausedUntil.IsZero() {
-					d += fmt.Sprint(" until ", r.PausedUntil.Sub(start))
-				}
-				if r.Limit != 1 || s.sender.Receiver(r.Client, r.HostPort) != r {
-					t.Errorf("%s: %+v, alone %+v", name, r, s.sender.Receiver(r.Client, r.HostPort))
+			for f := range s.sender.Failing() {
+				d := fmt.Sprintf("%s %s %s, %d failures", f.Client, f.Scope, f.HostPort, f.Failures)
+				if !f.PausedUntil.IsZero() {
+					d += fmt.Sprint(" until ", f.PausedUntil.Sub(start))
 				}
 				got = append(got, d)
 			}
@@ -48,35 +46,38 @@ func TestReceivers(t *testing.T) {
 				t.Errorf("%s:\n got %s\nwant %s", name, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
 			}
 		}
+		base := fmt.Sprintf("acme %s example.com:80, 1 failures until 1m0.1s", webhookcfg.All())
+		other := fmt.Sprintf("acme %s example.com:80, 1 failures", webhookcfg.Entity("other"))
 		want("at first")
 		s.sender.Send(t.Context(), "acme", "e", message)
-		want("paused", "acme example.com:80 0, 1 failures until 1m0.1s")
+		want("paused", base)
 		s.sender.Send(t.Context(), "acme", "other", message)
 		s.start(t.Context(), "other", "underway")
-		want("under way", "acme example.com:80 0, 1 failures until 1m0.1s", "acme example.org:8080 1, 1 failures")
+		want("under way", base, other)
 		time.Sleep(in.takes)
 		synctest.Wait()
-		want("succeeded", "acme example.com:80 0, 1 failures until 1m0.1s")
+		want("succeeded", base)
 		s.start(t.Context(), "other", "first")
-		want("busy", "acme example.com:80 0, 1 failures until 1m0.1s", "acme example.org:8080 1, 0 failures")
+		want("busy", base)
 		s.wait()
 
 		check(t, "paused", s.sender.Send(t.Context(), "acme", "e", message), deliver.Deferred, deliver.ReasonPaused)
 		check(t, "another client", s.sender.Send(t.Context(), "globex", "e", message), deliver.Delivered, "")
-		s.sender.Resume("globex", "example.com:80")
-		s.sender.Resume("acme", "example.com:443")
-		s.sender.Resume("acme", "")
+		s.sender.Resume("globex", webhookcfg.All())
+		s.sender.Resume("acme", webhookcfg.Entity("other"))
+		s.sender.Resume("acme", webhookcfg.Entity("e"))
+		s.sender.Resume("acme", webhookcfg.Scope{})
 		check(t, "still paused", s.sender.Send(t.Context(), "acme", "e", message), deliver.Deferred, deliver.ReasonPaused)
-		s.sender.Resume("acme", "example.com:80")
+		s.sender.Resume("acme", webhookcfg.All())
 		want("resumed")
 		check(t, "resumed", s.sender.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
 
 		s.start(t.Context(), "e", "third")
-		s.sender.Resume("acme", "example.com:80") // of a receiver with an attempt, which goes on
-		want("resumed under way", "acme example.com:80 1, 0 failures")
+		s.sender.Resume("acme", webhookcfg.All()) // of a webhook with an attempt, which goes on
+		want("resumed under way")
 		s.start(t.Context(), "other", "fourth")
-		for range s.sender.Receivers() {
-			s.sender.Resume("acme", "example.com:80") // may be called meanwhile
+		for range s.sender.Failing() {
+			s.sender.Resume("acme", webhookcfg.All()) // may be called meanwhile
 			break
 		}
 		s.wait()

@@ -14,8 +14,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// An operator sees that a receiver is paused, and ends the pause because it has been repaired.
-func ExampleSender_Receivers() {
+// An operator sees that a webhook is paused, and ends the pause because its receiver has been repaired.
+func ExampleSender_Failing() {
 	repaired := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !repaired {
@@ -37,7 +37,7 @@ func ExampleSender_Receivers() {
 	sender, err := deliver.New(webhooks, keys, &deliver.Options{
 		Policy: egress.Development(),
 		// A client that pays for it may have more attempts under way.
-		Limits: func(client string) (perClient, perReceiver int) {
+		Limits: func(client string) (perClient, perHost int) {
 			if client == "acme" {
 				return 32, 8
 			}
@@ -56,14 +56,14 @@ func ExampleSender_Receivers() {
 	send("msg_1")
 	send("msg_2")
 	repaired = true
-	for r := range sender.Receivers() {
-		fmt.Println(r.Client, "is paused for", time.Until(r.PausedUntil).Round(time.Minute))
-		sender.Resume(r.Client, r.HostPort) // and make the messages that wait in your queue due
+	for f := range sender.Failing() {
+		fmt.Println(f.Client, f.Scope, "is paused for", time.Until(f.PausedUntil).Round(time.Minute))
+		sender.Resume(f.Client, f.Scope) // and make the messages that wait in your queue due
 	}
 	send("msg_2")
 	// Output:
 	// msg_1 failed throttled
 	// msg_2 deferred paused
-	// acme is paused for 1h0m0s
+	// acme all is paused for 1h0m0s
 	// msg_2 delivered
 }
