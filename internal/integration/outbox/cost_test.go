@@ -61,7 +61,7 @@ func (f *fixture) fillBacklog(e engineCase, n int, group int64) {
 	} else {
 		f.exec(numbers, columns, values)
 	}
-	f.exec("INSERT INTO ", f.prefix, "outbox_line (client, owner, due) SELECT DISTINCT client, 0, ", future, " FROM {message}")
+	f.exec("INSERT INTO ", f.prefix, "outbox_line (client, owner, due) SELECT DISTINCT client, 0, ", time.Now().Add(10*time.Minute).UnixMicro(), " FROM {message}")
 }
 
 // TestCost: what a process does for one client costs the same, whatever waits for others and

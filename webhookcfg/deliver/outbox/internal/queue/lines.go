@@ -180,12 +180,12 @@ func (t *Tables) giveBack(ctx context.Context, tx Conn, me int64, b giveBack) er
 const surveyPage = 1000
 
 // survey returns the next clients after one for which something waits that nobody would find: its line
-// is missing, or doesn't know of it perhaps.
+// is missing, says that nothing waits, or doesn't know of what's new perhaps.
 func (t *Tables) survey(ctx context.Context, me int64, after string) (clients []string, next string, err error) {
-	v := dialect.Values{"after": []byte(after), "limit": surveyPage, "me": me}
+	v := dialect.Values{"after": []byte(after), "limit": surveyPage, "me": me, "away": longestAway.Microseconds()}
 	n := 0
 	err = t.Query(ctx, t.DB, t.Engine.Clients(`0`)+`
-SELECT f.client, CASE WHEN l.client IS NULL THEN 1 WHEN l.owner = @me OR l.owner = 0 AND l.due > {now} AND l.shut = 0
+SELECT f.client, CASE WHEN l.client IS NULL OR l.owner = 0 AND l.due > {now} + @away THEN 1 WHEN l.owner = @me OR l.owner = 0 AND l.due > {now} AND l.shut = 0
   THEN CASE WHEN (SELECT m.grp FROM {message} m WHERE m.state = 0 AND m.client = f.client ORDER BY m.grp, m.due, m.seq LIMIT 1) <= 1 THEN 1 ELSE 0 END ELSE 0 END
 FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL ORDER BY f.client`, v, func(rows *sql.Rows) error {
 		var client []byte

@@ -37,10 +37,15 @@ func (t *Tables) Answer(ctx context.Context, client string, q *line.Question) (l
 	}
 	a := line.Answer{Parts: make([]line.Found, len(q.Parts))}
 	v := dialect.Values{"client": []byte(client), "held": numbers(q.Held), "out": names(q.Without)}
-	if err := t.read(ctx, q, v, a.Parts); err != nil {
+	for i, p := range q.Parts {
+		n := strconv.Itoa(i)
+		v["group"+n], v["limit"+n] = int64(p.Group), p.Limit
+	}
+	// In this order, so that what gets due between the two isn't in neither.
+	if err := t.readNext(ctx, q, v, a.Parts); err != nil {
 		return line.Answer{}, err
 	}
-	return a, t.readNext(ctx, q, v, a.Parts)
+	return a, t.read(ctx, q, v, a.Parts)
 }
 
 // read reads the notifications of each part.
@@ -52,7 +57,6 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 			text.WriteString("\nUNION ALL\n")
 		}
 		text.WriteString(`SELECT * FROM (SELECT ` + n + ` AS part, ` + columns + ` FROM {message} WHERE state = 0 AND client = @client`)
-		v["group"+n] = int64(p.Group)
 		if p.Entity != "" {
 			v["entity"+n] = []byte(p.Entity)
 			text.WriteString(` AND entity = @entity` + n + ` AND @group` + n + ` NOT IN (grp, grp - 1)`)
@@ -72,7 +76,6 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 		if p.Entity != "" {
 			order = `seq`
 		}
-		v["limit"+n] = p.Limit
 		text.WriteString(` ORDER BY ` + order + ` LIMIT @limit` + n + `) p` + n)
 	}
 	dues := make(map[int64]int64)

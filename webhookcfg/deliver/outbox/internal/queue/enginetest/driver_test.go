@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // faults are what goes wrong with the connections of a process.
@@ -15,6 +16,7 @@ type faults struct {
 
 	mu     sync.Mutex
 	isCut  bool
+	takes  time.Duration                   // how long each call takes
 	gate   chan struct{}                   // if set, calls wait until it's closed
 	commit func() (isDone bool, err error) // if set, says what a commit does
 }
@@ -25,10 +27,13 @@ var errCut = errors.New("the connection is gone")
 func (f *faults) pass() error {
 	f.calls.Add(1)
 	f.mu.Lock()
-	gate := f.gate
+	gate, takes := f.gate, f.takes
 	f.mu.Unlock()
 	if gate != nil {
 		<-gate
+	}
+	if takes > 0 {
+		time.Sleep(takes)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

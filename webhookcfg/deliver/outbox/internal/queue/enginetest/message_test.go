@@ -127,6 +127,34 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestDueMeanwhile: a retry that gets due while a question is answered is either in the answer, or the answer
+// says when to ask again.
+func TestDueMeanwhile(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const step = 10 * time.Millisecond
+		f := new(faults)
+		db := w.open(1, f)
+		defer db.Close()
+		if err := db.Ping(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.enqueue("a", "e", 1)
+		f.takes = step
+		for after := -step; after < 4*step; after += step / 4 {
+			if _, err := w.db.Exec(`UPDATE wh_outbox_message SET grp = 4001, due = bubble_now() + ?`, after.Microseconds()); err != nil {
+				w.t.Fatal(err)
+			}
+			a, err := w.tables(db).Answer(w.t.Context(), "a", &line.Question{Parts: []line.Part{{Group: 4001, Limit: 10}}})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if p := a.Parts[0]; len(p.Rows) == 0 && p.Next == 0 {
+				w.t.Errorf("a retry that was due after %v isn't found", after)
+			}
+		}
+	})
+}
+
 // model returns what the table has for a part of a question.
 func model(all []*stored, q *line.Question, p line.Part, now int64) (f line.Found) {
 	var found []*stored
