@@ -24,16 +24,24 @@ type faults struct {
 var errCut = errors.New("the connection is gone")
 
 // pass lets a call go on, or not.
-func (f *faults) pass() error {
+func (f *faults) pass(ctx context.Context) error {
 	f.calls.Add(1)
 	f.mu.Lock()
 	gate, takes := f.gate, f.takes
 	f.mu.Unlock()
 	if gate != nil {
-		<-gate
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if takes > 0 {
-		time.Sleep(takes)
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,61 +74,101 @@ func (f *faults) freeze() (thaw func()) {
 
 // connector opens connections with faults.
 type connector struct {
-	driver driver.Driver
-	dsn    string
-	faults *faults
+	driver  driver.Driver
+	dsn     string
+	faults  *faults
+	writing chan struct{}
 }
 
 func (c connector) Driver() driver.Driver { return c.driver }
 
-func (c connector) Connect(context.Context) (driver.Conn, error) {
-	if err := c.faults.pass(); err != nil {
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.faults.pass(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
 	conn, err := c.driver.Open(c.dsn)
 	if err != nil {
 		return nil, err
 	}
-	return faultyConn{conn, c.faults}, nil
+	return &faultyConn{Conn: conn, faults: c.faults, writing: c.writing}, nil
 }
 
+// faultyConn is a connection with faults. In virtual time, nobody may wait for SQLite's lock, so those that
+// write take turns before it.
 type faultyConn struct {
 	driver.Conn
-	faults *faults
+	faults  *faults
+	writing chan struct{} // has an element while somebody writes
+	inTx    bool
 }
 
-func (c faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.faults.pass(); err != nil {
+// pass lets a call go on, or not. Outside of a transaction it goes on however late that is, as that of a
+// process does that was stopped. A transaction ends with its context.
+func (c *faultyConn) pass(ctx context.Context) error {
+	if !c.inTx {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return c.faults.pass(ctx)
+}
+
+// lock waits for a turn to write.
+func (c *faultyConn) lock(ctx context.Context) error {
+	select {
+	case c.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.pass(ctx); err != nil {
 		return nil, err
+	}
+	if !c.inTx {
+		if err := c.lock(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-c.writing }()
 	}
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
-func (c faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.faults.pass(); err != nil {
+func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.pass(ctx); err != nil {
 		return nil, err
 	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
-func (c faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if err := c.faults.pass(); err != nil {
+func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if err := c.pass(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	return faultyTx{tx, c.faults}, err
+	if err != nil {
+		<-c.writing
+		return nil, err
+	}
+	c.inTx = true
+	return faultyTx{tx, c}, nil
 }
 
 type faultyTx struct {
 	driver.Tx
-	faults *faults
+	conn *faultyConn
 }
 
 func (t faultyTx) Commit() error {
-	err := t.faults.pass()
-	t.faults.mu.Lock()
-	commit := t.faults.commit
-	t.faults.mu.Unlock()
+	defer t.end()
+	f := t.conn.faults
+	err := f.pass(context.Background())
+	f.mu.Lock()
+	commit := f.commit
+	f.mu.Unlock()
 	isDone := err == nil
 	if isDone && commit != nil {
 		isDone, err = commit()
@@ -131,12 +179,23 @@ func (t faultyTx) Commit() error {
 	return errors.Join(err, t.Tx.Commit())
 }
 
-// openWith opens a database whose connections have faults.
-func openWith(dsn string, f *faults) (*sql.DB, error) {
+func (t faultyTx) Rollback() error {
+	defer t.end()
+	return t.Tx.Rollback()
+}
+
+func (t faultyTx) end() {
+	t.conn.inTx = false
+	<-t.conn.writing
+}
+
+// openWith opens a database whose connections have faults. All that write to a file share a channel of
+// one element.
+func openWith(dsn string, f *faults, writing chan struct{}) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	return sql.OpenDB(connector{db.Driver(), dsn, f}), nil
+	return sql.OpenDB(connector{db.Driver(), dsn, f, writing}), nil
 }

@@ -1,13 +1,12 @@
 package enginetest
 
 import (
-	"database/sql"
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
@@ -16,13 +15,10 @@ import (
 
 var histories = flag.Int("histories", 6, "how many random histories of a client to run")
 
-// history is a client whose notifications are in a real table, in a time of its own.
+// history is a client whose notifications are in a real table. It belongs into a bubble.
 type history struct {
-	t        *testing.T
-	random   *rand.Rand
-	db       *sql.DB
+	*world
 	messages *queue.Tables
-	now      time.Time
 
 	line      *line.Line
 	base      line.Hook
@@ -32,13 +28,13 @@ type history struct {
 	pauses    map[string]line.Pause
 	down      map[string]line.Effect
 
-	enqueued, statements, attempts int
-	ended                          map[int64]bool
-	events                         []event
-	moved                          []line.Write
-	outcomes                       []queue.End
-	writes                         []line.Write
-	isWriting                      bool
+	statements, attempts int
+	hasEnded             map[int64]bool
+	events               []event
+	moved                []line.Write
+	outcomes             []queue.End
+	writes               []line.Write
+	isWriting            bool
 }
 
 type event struct {
@@ -47,19 +43,15 @@ type event struct {
 	do func()
 }
 
-var start = time.Unix(1_800_000_000, 0)
-
 func newHistory(t *testing.T, seed uint64) *history {
-	db, m := open(t)
-	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`CREATE TABLE clock (at INTEGER); INSERT INTO clock VALUES (0)`); err != nil {
-		t.Fatal(err)
-	}
 	h := &history{
-		t: t, random: rand.New(rand.NewPCG(seed, 9)), db: db, messages: m.WithClock(`(SELECT at FROM clock)`), now: start,
-		overrides: make(map[string]line.Hook), changed: make(map[string]bool), pauses: make(map[string]line.Pause),
-		down: make(map[string]line.Effect), ended: make(map[int64]bool),
+		world: newWorld(t, seed), overrides: make(map[string]line.Hook), changed: make(map[string]bool),
+		pauses: make(map[string]line.Pause), down: make(map[string]line.Effect), hasEnded: make(map[int64]bool),
 	}
+	if seed%2 == 1 {
+		h.takes = time.Duration(h.random.IntN(20_000)) * time.Microsecond
+	}
+	h.messages = h.tables(h.open(1, &faults{takes: h.takes}))
 	h.base = h.hook("a", false)
 	h.claim()
 	return h
@@ -75,29 +67,20 @@ func (h *history) claim() {
 	h.line = line.New(line.Limits{PerClient: 6, PerHost: 2, MaxPause: time.Minute}, h.random)
 	h.moved, h.outcomes, h.writes, h.isWriting = nil, nil, nil, false
 	for _, entity := range slices.Sorted(maps.Keys(h.pauses)) {
-		if p := h.pauses[entity]; !p.IsOver(h.now) {
+		if p := h.pauses[entity]; !p.IsOver(time.Now()) {
 			h.line.Restore(p)
 		}
 	}
 	h.line.SetAlone(len(h.overrides) == 0)
 	for _, entity := range slices.Sorted(maps.Keys(h.changed)) {
-		h.line.Changed(entity, h.now)
+		h.line.Changed(entity, time.Now())
 	}
 }
 
 func (h *history) after(d time.Duration, do func()) {
-	h.events = append(h.events, event{h.now.Add(d), h.line, do})
+	h.events = append(h.events, event{time.Now().Add(d), h.line, do})
 	slices.SortStableFunc(h.events, func(a, b event) int { return a.at.Compare(b.at) })
 }
-
-func (h *history) exec(query string, args ...any) {
-	h.t.Helper()
-	if _, err := h.db.Exec(query, args...); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *history) setClock() { h.exec(`UPDATE clock SET at = ?`, h.now.UnixMicro()) }
 
 func (h *history) lookUp(entity string) line.Hook {
 	if o, ok := h.overrides[entity]; ok {
@@ -107,20 +90,7 @@ func (h *history) lookUp(entity string) line.Hook {
 }
 
 func (h *history) enqueue(entity string, n int) {
-	tx, err := h.db.Begin()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for range n {
-		h.enqueued++
-		if _, err := tx.Exec(`INSERT INTO wh_outbox_message (client, entity, id, enqueued, content_type, body) VALUES (?, ?, ?, ?, '', 'x')`,
-			[]byte("a"), []byte(entity), fmt.Sprint("m", h.enqueued), h.now.UnixMicro()); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		h.t.Fatal(err)
-	}
+	h.world.enqueue("a", entity, n)
 	h.line.News()
 }
 
@@ -129,20 +99,19 @@ func (h *history) change(entity string, to func()) {
 	if entity != "" {
 		h.changed[entity] = true
 	}
-	h.line.Changed(entity, h.now)
+	h.line.Changed(entity, time.Now())
 	h.line.SetAlone(len(h.overrides) == 0)
 }
 
 // work does what can be done now.
 func (h *history) work() {
-	h.setClock()
 	for isBusy := true; isBusy; {
 		isBusy = false
-		for _, entity := range h.line.Looks(h.now) {
+		for _, entity := range h.line.Looks(time.Now()) {
 			isBusy = true
-			h.line.Looked(entity, h.lookUp(entity), h.now)
+			h.line.Looked(entity, h.lookUp(entity), time.Now())
 		}
-		if q := h.line.Ask(h.now); q != nil {
+		if q := h.line.Ask(time.Now()); q != nil {
 			isBusy = true
 			h.statements++
 			if a, err := h.messages.Answer(h.t.Context(), "a", q); err != nil {
@@ -151,7 +120,7 @@ func (h *history) work() {
 				h.answer(q, a)
 			}
 		}
-		for r := h.line.Start(h.now); r != nil; r = h.line.Start(h.now) {
+		for r := h.line.Start(time.Now()); r != nil; r = h.line.Start(time.Now()) {
 			isBusy = true
 			h.begin(r)
 		}
@@ -177,7 +146,7 @@ func (h *history) answer(q *line.Question, a line.Answer) {
 			a.Hooks[r.Entity] = h.lookUp(r.Entity)
 		}
 	}
-	h.move(h.line.Answer(q, a, h.now))
+	h.move(h.line.Answer(q, a, time.Now()))
 }
 
 func (h *history) move(writes []line.Write) {
@@ -186,16 +155,16 @@ func (h *history) move(writes []line.Write) {
 
 func (h *history) begin(r *line.Row) {
 	hook := h.lookUp(r.Entity)
-	if h.ended[r.Seq] {
+	if h.hasEnded[r.Seq] {
 		h.t.Fatalf("%d has ended, and starts", r.Seq)
 	}
-	ok, writes := h.line.Confirm(r, hook, h.now)
+	ok, writes := h.line.Confirm(r, hook, time.Now())
 	h.move(writes)
 	if !ok {
 		return
 	}
 	h.attempts++
-	begun := h.now
+	begun := time.Now()
 	h.after(20*time.Millisecond, func() {
 		result := line.Result{Effect: line.Success, Start: begun, HasEnded: true}
 		state, reason := queue.Delivered, ""
@@ -206,7 +175,7 @@ func (h *history) begin(r *line.Row) {
 				state, result.HasEnded = queue.GivenUp, true
 			}
 		}
-		writes := h.line.End(r, result, h.now)
+		writes := h.line.End(r, result, time.Now())
 		h.outcomes = append(h.outcomes, queue.End{Write: writes[0], State: state, Attempts: r.Attempts + 1, Reason: reason})
 		h.writes = append(h.writes, writes[0])
 		h.move(writes[1:])
@@ -214,24 +183,23 @@ func (h *history) begin(r *line.Row) {
 }
 
 func (h *history) write() {
-	h.setClock()
 	h.statements++
-	if err := h.messages.Write(h.t.Context(), h.db, h.moved, h.outcomes); err != nil {
+	if err := h.messages.Write(h.t.Context(), h.messages.DB, h.moved, h.outcomes); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, o := range h.outcomes {
 		if o.State != queue.Waiting {
-			h.ended[o.Write.Row.Seq] = true
+			h.hasEnded[o.Write.Row.Seq] = true
 		}
 	}
 	writes := h.writes
 	h.moved, h.outcomes, h.writes, h.isWriting = nil, nil, nil, false
-	h.line.Written(writes, h.now)
+	h.line.Written(writes, time.Now())
 }
 
 // pass lets time pass.
 func (h *history) pass(d time.Duration) {
-	for end := h.now.Add(d); ; {
+	for end := time.Now().Add(d); ; {
 		h.work()
 		next := h.line.Next()
 		isEvent := false
@@ -239,12 +207,10 @@ func (h *history) pass(d time.Duration) {
 			next, isEvent = h.events[0].at, true
 		}
 		if next.IsZero() || next.After(end) {
-			h.now = end
+			time.Sleep(time.Until(end))
 			return
 		}
-		if next.After(h.now) {
-			h.now = next
-		}
+		time.Sleep(time.Until(next))
 		if isEvent {
 			e := h.events[0]
 			if h.events = h.events[1:]; e.of == h.line {
@@ -254,25 +220,41 @@ func (h *history) pass(d time.Duration) {
 	}
 }
 
-func (h *history) waiting() (n int) {
-	if err := h.db.QueryRow(`SELECT COUNT(*) FROM wh_outbox_message WHERE state = 0`).Scan(&n); err != nil {
+// again sends again some of what has ended.
+func (h *history) again() {
+	const text = `UPDATE wh_outbox_message SET state = 0, grp = 1, due = bubble_now(), attempts = 0, resent = bubble_now() WHERE state <> 0 AND seq % 7 = ?`
+	if _, err := h.db.Exec(text, h.random.IntN(7)); err != nil {
+		h.t.Fatal(err)
+	}
+	clear(h.hasEnded)
+	h.line.Resent()
+}
+
+// waiting returns how many wait and meet a condition.
+func (h *history) waiting(condition string) (n int) {
+	if err := h.db.QueryRow(`SELECT COUNT(*) FROM wh_outbox_message WHERE state = 0 AND ` + condition).Scan(&n); err != nil {
 		h.t.Fatal(err)
 	}
 	return n
 }
 
 // TestHistories runs random histories of a client: webhooks that are set and fail, processes that are
-// killed, and notifications that are sent again. What works gets what waits for it within seconds,
-// in the end everything has ended, and that took few statements.
+// killed, and notifications that are sent again, over tables that answer at once or take their time.
+// What works gets what waits for it within seconds, and what's due goes out. In the end everything has
+// ended, and that took few statements.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range *histories {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { run(t, uint64(seed)) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t, uint64(seed)) })
+		})
 	}
 }
 
 func run(t *testing.T, seed uint64) {
 	h := newHistory(t, seed)
+	defer h.db.Close()
+	defer h.messages.DB.Close()
 	entities, hosts := []string{"e0", "e1", "e2", "e3", "e4"}, []string{"a", "b", "c"}
 	for range 40 {
 		entity, host := entities[h.random.IntN(len(entities))], hosts[h.random.IntN(len(hosts))]
@@ -288,9 +270,7 @@ func run(t *testing.T, seed uint64) {
 		case 5:
 			h.claim()
 		case 6:
-			h.exec(`UPDATE wh_outbox_message SET state = 0, grp = 1, due = ?, attempts = 0, resent = ? WHERE state <> 0 AND seq % 7 = ?`, h.now.UnixMicro(), h.now.UnixMicro(), h.random.IntN(7))
-			clear(h.ended)
-			h.line.Resent()
+			h.again()
 		default:
 			for range 1 + h.random.IntN(3) {
 				h.enqueue(entities[h.random.IntN(len(entities))], 1<<h.random.IntN(6))
@@ -300,15 +280,18 @@ func run(t *testing.T, seed uint64) {
 	}
 	clear(h.down)
 	h.pass(2 * time.Minute) // the longest pause, and more
+	if n := h.waiting(`due < bubble_now() - 5000000`); n > 0 {
+		t.Errorf("%d wait that were due", n)
+	}
 	for _, entity := range entities {
 		h.change(entity, func() { h.overrides[entity] = h.hook("new "+entity, true) })
 		h.enqueue(entity, 1)
 	}
 	h.pass(30 * time.Second)
-	if n := h.waiting(); n > 0 {
+	if n := h.waiting(`true`); n > 0 {
 		t.Fatalf("%d still wait after everything was set again", n)
 	}
-	t.Logf("%d notifications, %d attempts, %d statements", h.enqueued, h.attempts, h.statements)
+	t.Logf("%d notifications, %d attempts, %d statements", len(h.sent), h.attempts, h.statements)
 	if most := h.attempts + 100; h.statements > most {
 		t.Errorf("%d statements for %d attempts", h.statements, h.attempts)
 	}

@@ -207,8 +207,15 @@ func (d *deeds) late() {
 		return
 	}
 	var number int64
-	if err := d.db.QueryRow(`UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'wh_outbox_message' RETURNING seq`).Scan(&number); err == nil {
+	tx, err := d.db.Begin()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := tx.QueryRow(`UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'wh_outbox_message' RETURNING seq`).Scan(&number); err == nil {
 		d.gaps = append(d.gaps, gap{number, time.Now()})
+	}
+	if err := tx.Commit(); err != nil {
+		d.t.Fatal(err)
 	}
 }
 
@@ -246,6 +253,9 @@ func runProcesses(t *testing.T, seed uint64) {
 	}
 	d.processes = append(d.processes, d.start(queue.Options{Clients: 3}))
 	isFaulty := seed%3 != 0
+	if seed%4 != 0 {
+		d.takes = time.Duration(d.random.IntN(8000)) * time.Microsecond
+	}
 	for range 60 {
 		switch n := d.random.IntN(20); n {
 		case 0, 1:

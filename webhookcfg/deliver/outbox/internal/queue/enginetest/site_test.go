@@ -41,6 +41,7 @@ type site struct {
 	keys     deliver.Keys
 	start    time.Time
 	nodes    []*node
+	writing  chan struct{} // see [faultyConn]
 
 	mu       sync.Mutex
 	lastSet  time.Time
@@ -87,6 +88,7 @@ func bubble(t *testing.T, test func(t *testing.T, s *site)) {
 		s := &site{
 			t: t, path: filepath.Join(t.TempDir(), "q.db"), webhooks: store.NewMemory(), keys: fixedKeys{deliver.GenerateKey()}, start: time.Now(),
 			peers: make(map[string]*peer), attempts: make(map[string]int), underWay: make(map[string]int), most: make(map[string]int),
+			writing: make(chan struct{}, 1),
 		}
 		s.resolver = s.webhooks
 		s.db = s.open(2, new(faults))
@@ -105,7 +107,7 @@ func bubble(t *testing.T, test func(t *testing.T, s *site)) {
 }
 
 func (s *site) open(pool int, f *faults) *sql.DB {
-	db, err := openWith("file:"+s.path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", f)
+	db, err := openWith("file:"+s.path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", f, s.writing)
 	if err != nil {
 		s.t.Fatal(err)
 	}

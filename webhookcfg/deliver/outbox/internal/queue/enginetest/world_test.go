@@ -39,6 +39,8 @@ type world struct {
 	random  *rand.Rand
 	setting int64
 	limits  line.Limits
+	writing chan struct{} // see [faultyConn]
+	takes   time.Duration // how long each call of a process takes
 
 	mu        sync.Mutex
 	clients   map[string]*client
@@ -83,6 +85,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t: t, path: filepath.Join(t.TempDir(), "q.db"), random: rand.New(rand.NewPCG(seed, 7)),
 		limits:  line.Limits{PerClient: 6, PerHost: 2, MaxPause: time.Minute},
 		clients: make(map[string]*client), receivers: make(map[string]*receiver), sent: make(map[string]*sent), underWay: make(map[slots]int),
+		writing: make(chan struct{}, 1),
 	}
 	w.db = w.open(2, new(faults))
 	create(t, w.db)
@@ -90,7 +93,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 }
 
 func (w *world) open(pool int, f *faults) *sql.DB {
-	db, err := openWith("file:"+w.path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", f)
+	db, err := openWith("file:"+w.path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", f, w.writing)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -133,7 +136,7 @@ func (w *world) start(o queue.Options) *process {
 	}
 	o.Check, o.IsFatal = func(context.Context) error { return nil }, func(error) bool { return false }
 	o.TookOver, o.Lost = func(int) {}, func() { w.t.Log("lost") }
-	p := &process{w: w, faults: new(faults), done: make(chan struct{}), killed: make(chan struct{})}
+	p := &process{w: w, faults: &faults{takes: w.takes}, done: make(chan struct{}), killed: make(chan struct{})}
 	p.db = w.open(3, p.faults)
 	p.Queue = queue.New(w.tables(p.db), sender{p}, o)
 	ctx, stop := context.WithCancel(w.t.Context())
