@@ -8,11 +8,11 @@ import (
 )
 
 // DeliveryStatus is how the deliveries to a webhook go. With [Options.DeliveryStatus],
-// clients read it together with the webhook. When a client sets a webhook again, the status
-// starts over. It never changes the configuration: a stopped webhook is still in effect.
+// clients read it together with the webhook. When a client sets another URL, the status starts
+// over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
 	// State is "ok" if the last delivery succeeded, and "failing" if it failed. After that,
-	// the next attempt comes with the next notification at the latest. State is "stopped" if
+	// and the end of a pause, the next attempt comes with the next notification at the latest. State is "stopped" if
 	// nothing is delivered until the client sets the webhook again or, with the reason
 	// "refused", until the policy allows it. With "", clients see no status.
 	State string
@@ -26,6 +26,10 @@ type DeliveryStatus struct {
 	// failed one did. Zero means never. If these were the ends of the attempts, clients could
 	// tell a refused port from a filtered one.
 	LastSuccess, LastFailure time.Time
+
+	// PausedUntil is the end of the pause while deliveries to a failing webhook pause, and zero
+	// otherwise.
+	PausedUntil time.Time
 }
 
 // DeliveryWords returns the States and Reasons that a [DeliveryStatus] can have, without "".

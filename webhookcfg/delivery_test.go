@@ -62,6 +62,11 @@ func TestReadDelivery(t *testing.T) {
 			`{"state":"failing","reason":"unreachable","last_success":"2026-01-02T03:04:06Z","last_failure":"2026-01-02T03:04:08Z"}`,
 		},
 		{
+			"pause",
+			webhookcfg.DeliveryStatus{State: "failing", Reason: "throttled", LastFailure: at(3), PausedUntil: at(60)},
+			`{"state":"failing","reason":"throttled","last_failure":"2026-01-02T03:04:08Z","paused_until":"2026-01-02T03:05:05Z"}`,
+		},
+		{
 			"stop",
 			webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at(3)},
 			`{"state":"stopped","reason":"gone","last_failure":"2026-01-02T03:04:08Z"}`,

@@ -53,7 +53,9 @@ type Options struct {
 
 	// DeliveryStatus adds "delivery" to the read of one entity, so clients can see whether their
 	// notifications arrive. Pass the method
-	// [example.com/go-webhookcfg/webhookcfg/deliver.Health.Status], or your own function.
+	// [example.com/go-webhookcfg/webhookcfg/deliver/outbox.Outbox.Status] if you have that queue, or
+	// [example.com/go-webhookcfg/webhookcfg/deliver.Sender.Status] if you have another one, or your own
+	// function.
 	//
 	// The handler calls it with the webhook in effect, if that has a URL, or with the base and
 	// an empty entity. An error gets the client 503, and a State or Reason that

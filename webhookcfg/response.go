@@ -43,6 +43,7 @@ type deliveryJSON struct {
 	Reason      string  `json:"reason,omitempty"`
 	LastSuccess *string `json:"last_success,omitempty"`
 	LastFailure *string `json:"last_failure,omitempty"`
+	PausedUntil *string `json:"paused_until,omitempty"`
 }
 
 type pageJSON struct {
@@ -67,7 +68,7 @@ func newDeliveryJSON(d DeliveryStatus) *deliveryJSON {
 	if d.State == "" {
 		return nil
 	}
-	return &deliveryJSON{d.State, d.Reason, timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
+	return &deliveryJSON{d.State, d.Reason, timeJSON(d.LastSuccess), timeJSON(d.LastFailure), timeJSON(d.PausedUntil)}
 }
 
 func newPageJSON(idKey string, page Page) pageJSON {

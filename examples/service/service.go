@@ -193,7 +193,7 @@ func (s *service) handler() (http.Handler, error) {
 		EntityExists:    s.exists,
 		Policy:          s.cfg.delivery.Policy,
 		ProbeMode:       webhookcfg.ProbeWarn,
-		DeliveryStatus:  s.health.Status,
+		DeliveryStatus:  s.queue.Status,
 		OnEvent:         s.onEvent,
 		Logger:          s.logger,
 		OmitPresentedID: true,

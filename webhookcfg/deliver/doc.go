@@ -98,14 +98,14 @@
 //
 // # Stop dead webhooks, and show clients how deliveries go
 //
-// Give the handler and the sender the same [Health]. Clients then read how their deliveries
-// go. A webhook gets no more messages once its receiver responds with 410 or has failed for
+// Give the sender a [Health], and the handler the sender's [Sender.Status]. Clients then read how their
+// deliveries go. A webhook gets no more messages once its receiver responds with 410 or has failed for
 // five days. The client's configuration doesn't change: deliveries go on when it sets the
 // webhook again, or when a test succeeds ([Sender.Test]).
 //
 //	health, err := deliver.NewHealth(sqlStore, nil)
-//	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
+//	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: sender.Status})
 //
 // The store of package [example.com/go-webhookcfg/store/sqlstore] keeps the records for all
 // processes. With any other store pass nil, and run the handler and the sender in one process.

@@ -50,8 +50,8 @@ const (
 )
 
 // Health records how the deliveries of a [Sender] go, and stops deliveries to dead webhooks.
-// Pass its method Status as [webhookcfg.Options.DeliveryStatus] to show the records to
-// clients.
+// Pass [Sender.Status] as [webhookcfg.Options.DeliveryStatus] to show the records to clients, or
+// Health's own method Status in a process without a Sender.
 //
 // It stops a webhook when the receiver responds with status 410, or when all attempts have
 // failed for [HealthOptions.StopAfter]. The client's configuration stays as it is. Deliveries
@@ -106,8 +106,8 @@ func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 	}, nil
 }
 
-// Status returns how deliveries to the webhook in effect for an entity go. Pass it as
-// [webhookcfg.Options.DeliveryStatus]. A base is the same for every entity, so you can pass
+// Status returns how deliveries to the webhook in effect for an entity go, without pauses, of which
+// only a [Sender] knows: see [Sender.Status]. A base is the same for every entity, so you can pass
 // "" as the entity. The error is the HealthStore's.
 func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 	if h == nil {

@@ -220,13 +220,32 @@ func (l *limiter) failing(now time.Time) (all []Failing) {
 		if !w.IsUnwell(now) && !h.IsUnwell(now) {
 			continue
 		}
-		f := Failing{Client: key.client, Scope: key.scope, HostPort: w.setting.hostport, Failures: max(w.Failures, h.Failures)}
-		if end := latest(w.End(), h.End()); end.After(now) {
-			f.PausedUntil = end
-		}
-		all = append(all, f)
+		all = append(all, Failing{
+			Client: key.client, Scope: key.scope, HostPort: w.setting.hostport,
+			Failures: max(w.Failures, h.Failures), PausedUntil: endAfter(now, w, h),
+		})
 	}
 	return all
+}
+
+// endAfter returns the end of the pause of a webhook and of its host, or zero if there's none.
+func endAfter(now time.Time, w *webhook, h *host) time.Time {
+	if end := latest(w.End(), h.End()); end.After(now) {
+		return end
+	}
+	return time.Time{}
+}
+
+// pausedUntil returns the end of the pause of a webhook, or zero if there's none. One that was set since
+// gets an attempt at once.
+func (l *limiter) pausedUntil(key webhookKey, to setting, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.webhooks.peek(key)
+	if w.setting != to {
+		return time.Time{}
+	}
+	return endAfter(now, w, l.hostOf(key, w))
 }
 
 // resume forgets the failures and the pauses of a webhook and of its host.

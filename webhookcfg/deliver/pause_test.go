@@ -371,3 +371,55 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfPause: the status of a webhook that fails has the end of its pause, or of its host's, until
+// it's over or the webhook is set again.
+func TestStatusOfPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var isDead atomic.Bool
+		p := (&inbox{respond: func(int) string { return "429 Too Many Requests\r\nRetry-After: 60\r\n" }}).policy()
+		dial := p.Dial
+		p.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if isDead.Load() {
+				return nil, syscall.ECONNREFUSED
+			}
+			return dial(ctx, network, address)
+		}
+		const url = "http://example.com" + secretPath
+		st := store.NewMemory()
+		setNow := func() {
+			t.Helper()
+			c := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url))
+			c.Time = time.Now()
+			hooktest.Apply(t, st, c)
+		}
+		setNow()
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: p, Health: newHealth(t, nil, nil)})
+		want := func(name, state string, pause time.Duration) {
+			t.Helper()
+			hook, err := st.Resolve(t.Context(), "acme", "e1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := s.Status(t.Context(), "acme", "e1", hook)
+			if got := d.PausedUntil.Sub(time.Now()); err != nil || d.State != state || d.PausedUntil.IsZero() != (pause == 0) || pause != 0 && got != pause {
+				t.Errorf("%s: %+v, %v, want a pause of %v", name, d, err, pause)
+			}
+		}
+		want("at first", "", 0)
+		check(t, "throttled", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonThrottled)
+		want("asked for", "failing", time.Minute)
+		time.Sleep(time.Minute)
+		want("over", "failing", 0)
+		isDead.Store(true)
+		s.CloseIdleConnections()
+		for range 5 {
+			check(t, "dead", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)
+		}
+		want("nobody can connect", "failing", pause.First)
+		time.Sleep(time.Second)
+		setNow()
+		want("set again", "", 0)
+		s.CloseIdleConnections()
+	})
+}

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"context"
 	"iter"
 	"time"
 
@@ -48,6 +49,18 @@ func (s *Sender) Failing() iter.Seq[Failing] {
 // make them due if they shouldn't wait.
 func (s *Sender) Resume(client string, scope webhookcfg.Scope) {
 	s.limiter.resume(webhookKey{client, scope})
+}
+
+// Status is [Health.Status] of [Options.Health], with the end of the pause while deliveries to a failing
+// webhook pause. That's what this process knows, as in [Sender.Failing]. Pass the method as
+// [webhookcfg.Options.DeliveryStatus], unless your queue has pauses of its own, as package
+// [example.com/go-webhookcfg/webhookcfg/deliver/outbox] does.
+func (s *Sender) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+	status, err := s.options.Health.Status(ctx, client, entity, hook)
+	if key, ok := newWebhookKey(client, entity, hook.Source); ok && status.State == "failing" {
+		status.PausedUntil = s.limiter.pausedUntil(key, s.limiter.setting(hook), time.Now())
+	}
+	return status, err
 }
 
 // webhookKey identifies a webhook: the base of a client or one of its overrides.

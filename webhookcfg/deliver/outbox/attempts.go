@@ -53,11 +53,14 @@ func (o attempts) Webhook(ctx context.Context, client, entity string) (h line.Ho
 func (o attempts) hookOf(to deliver.Destination) line.Hook {
 	return line.Hook{
 		Override: to.Webhook.Source == webhookcfg.SourceOverride || to.Webhook.Source == webhookcfg.SourceOff,
-		Setting:  max(to.Webhook.Since.UnixMicro(), 1),
+		Setting:  settingOf(to.Webhook),
 		Host:     to.HostPort,
 		Target:   maphash.String(o.seed, to.Webhook.URL.Reveal()),
 	}
 }
+
+// settingOf identifies a webhook as it's set, for the queue.
+func settingOf(hook webhookcfg.Webhook) int64 { return max(hook.Since.UnixMicro(), 1) }
 
 // Begin returns an attempt at the webhook that's in effect now.
 func (o attempts) Begin(ctx context.Context, client string, r *line.Row) (queue.Attempt, error) {

@@ -155,6 +155,28 @@ func (o *Outbox) ClientStats(ctx context.Context, client string) (ClientStats, e
 	return c, nil
 }
 
+// Status is [deliver.Health.Status] of the sender's [deliver.Options], with the end of the pause while
+// deliveries to a failing webhook pause, whichever process sends to it. Pass it as
+// [webhookcfg.Options.DeliveryStatus]. Only for a failing webhook, it reads a row of the queue's tables.
+// Without a sender, the status is zero.
+func (o *Outbox) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+	if o.sender == nil {
+		return webhookcfg.DeliveryStatus{}, nil
+	}
+	status, err := o.sender.Status(ctx, client, entity, hook)
+	if err != nil || status.State != "failing" {
+		return status, err
+	}
+	if hook.Source == webhookcfg.SourceBase {
+		entity = ""
+	}
+	status.PausedUntil, err = o.tables.pausedUntil(ctx, client, entity, settingOf(hook))
+	if err != nil {
+		return status, fmt.Errorf("outbox: status: %w", err)
+	}
+	return status, nil
+}
+
 const (
 	maxCount   = 10_000 // of a state
 	maxWaiting = 1000   // of a client
@@ -198,6 +220,8 @@ FROM (SELECT client FROM {message} WHERE state = 0 AND client = @client ORDER BY
 	countPauses = `SELECT COUNT(*) FROM {pause} WHERE client = @client`
 
 	longestPauses = `SELECT entity, ends - {now}, failures, reason FROM {pause} WHERE client = @client AND ends > {now} ORDER BY ends DESC, entity LIMIT @pauses`
+
+	onePause = `SELECT ends - {now} FROM {pause} WHERE client = @client AND entity = @entity AND setting = @setting AND ends > {now}`
 
 	retryReason = `SELECT reason FROM {message} WHERE state = 0 AND client = @client AND grp > 1 ORDER BY grp, due, seq LIMIT @limit`
 
@@ -315,6 +339,18 @@ func (t *tables) describe(ctx context.Context, c *ClientStats) error {
 		c.Pauses = append(c.Pauses, p)
 		return err
 	})
+}
+
+// pausedUntil returns the end of the pause of a webhook as it's set, or zero if there's none.
+func (t *tables) pausedUntil(ctx context.Context, client, entity string, setting int64) (end time.Time, err error) {
+	v := values{"client": []byte(client), "entity": []byte(entity), "setting": setting}
+	err = t.Query(ctx, t.DB, onePause, v, func(rows *sql.Rows) error {
+		var left int64
+		err := rows.Scan(&left)
+		end = time.Now().Add(micros(left))
+		return err
+	})
+	return end, err
 }
 
 // scopeOf returns the scope of a webhook: that of an entity, or of all if that's "".

@@ -155,6 +155,56 @@ func TestSameSetAgain(t *testing.T) {
 	}
 }
 
+// TestStatusOfPause: the status of a webhook that fails has the end of its pause, in every process, until it
+// works. Then a read needs no database.
+func TestStatusOfPause(t *testing.T) {
+	t.Parallel()
+	for _, entity := range []string{"", "e"} {
+		t.Run(scope(entity).String(), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, s *site) {
+				health, err := deliver.NewHealth(nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &peer{respond: does(500)}
+				s.set("a", entity, s.peer(0, p))
+				n := s.run(outbox.Options{}, deliver.Options{Health: health})
+				other := s.run(outbox.Options{}, deliver.Options{Health: health})
+				s.enqueue("a", "e", "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9")
+				status := func(n *node) webhookcfg.DeliveryStatus {
+					t.Helper()
+					hook, err := s.webhooks.Resolve(t.Context(), "a", "e")
+					if err != nil {
+						t.Fatal(err)
+					}
+					d, err := n.Status(t.Context(), "a", "e", hook)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}
+				time.Sleep(4 * time.Second)
+				for _, n := range []*node{n, other} {
+					d := status(n)
+					if left := time.Until(d.PausedUntil); d.State != "failing" || d.Reason != "status" || left <= 0 || left > 5*time.Second {
+						t.Errorf("%+v, %v left", d, left)
+					}
+				}
+				if d, err := s.box.Status(t.Context(), "a", "e", webhookcfg.Webhook{}); err != nil || d != (webhookcfg.DeliveryStatus{}) {
+					t.Errorf("without a sender: %+v, %v", d, err)
+				}
+				s.change(func() { p.respond = does(204) })
+				s.awaitEnds(10, time.Hour)
+				n.stop() // which closes its database
+				if d := status(n); d.State != "ok" || !d.PausedUntil.IsZero() {
+					t.Errorf("%+v", d)
+				}
+			})
+		})
+	}
+}
+
 // TestReconciler: one that sets the same URL every two seconds, and says so or not, causes few requests
 // to a dead receiver.
 func TestReconciler(t *testing.T) {
