@@ -27,6 +27,7 @@ type Attempt struct {
 	webhook        webhookcfg.Webhook
 	slot           *slot // nil: the queue has limits and pauses of its own
 	isTest         bool
+	endTrial       func() // of a stopped webhook that was set again, or nil
 	result         Result // zero until the request has ended
 }
 
@@ -107,6 +108,7 @@ func (a *Attempt) Destination() Destination { return Destination{a.webhook, host
 
 // Send makes the attempt, as [Sender.Send] does. If that panics, see [Attempt.Result].
 func (a *Attempt) Send(ctx context.Context) Result {
+	defer a.end()
 	start := time.Now()
 	a.result = a.use(ctx)
 	a.result.Duration = time.Since(start)
@@ -124,12 +126,31 @@ func (a *Attempt) use(ctx context.Context) Result {
 	if a.slot != nil {
 		defer func() { a.slot.release(time.Now(), v) }()
 	}
-	r := a.request(ctx)
+	r := deferred(ReasonBusy, minWait, errBusy)
+	if a.mayTry() {
+		r = a.request(ctx)
+	}
 	r.Webhook = a.webhook
 	if !a.sender.isTrial {
 		v = r.verdict()
 	}
 	return r
+}
+
+// mayTry reports whether the Health lets the attempt be made, unless it's a test.
+func (a *Attempt) mayTry() (ok bool) {
+	if a.isTest {
+		return true
+	}
+	a.endTrial, ok = a.sender.options.Health.try(a.client, a.entity, a.webhook)
+	return ok
+}
+
+// end says that what became of the attempt is recorded.
+func (a *Attempt) end() {
+	if a.endTrial != nil {
+		a.endTrial()
+	}
 }
 
 // request sends the request.

@@ -16,7 +16,7 @@ import (
 
 // HealthOptions are the options of [NewHealth]. You can use the zero value.
 type HealthOptions struct {
-	// MaxWebhooks bounds the webhooks kept in memory, at about 500 bytes each. Beyond that,
+	// MaxWebhooks bounds the webhooks kept in memory, at about 600 bytes each. Beyond that,
 	// the client with the most webhooks loses the least recently used one. Its state is then
 	// unknown, or read again from the HealthStore. Zero means 100,000.
 	MaxWebhooks int
@@ -55,11 +55,13 @@ const (
 //
 // It stops a webhook when the receiver responds with status 410, or when all attempts have
 // failed for [HealthOptions.StopAfter]. The client's configuration stays as it is. Deliveries
-// go on when a test succeeds, see [Sender.Test], or when the client sets the webhook again, even to
-// the same URL. For a base, a test is better, because setting it again drops all overrides.
+// go on when a test succeeds, see [Sender.Test], or when the client sets another URL. Setting the same
+// one again gets one attempt at once, at most one a minute, and deliveries go on if that succeeds. For a
+// base, a test is better, because setting it again drops all overrides.
 //
-// Setting a webhook again starts a new record, which [webhookcfg.Webhook.Since] identifies. A
-// webhook with a zero Since is never stopped. Only bases and overrides have records.
+// A record belongs to a webhook as it was set, which [webhookcfg.Webhook.Since] identifies. Setting the
+// same URL again keeps what's known, as long as the process remembers that it's the same. A webhook
+// with a zero Since is never stopped. Only bases and overrides have records.
 //
 // Without a [HealthStore], records belong to one process and end with it. With one, processes
 // learn of each other's stops within about a minute. If they disagree, the latest attempt
@@ -74,6 +76,7 @@ type Health struct {
 	stopAfter time.Duration
 	logger    *slog.Logger
 	onChange  func(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus)
+	seed      maphash.Seed // tells clients and URLs apart
 
 	mu      sync.Mutex
 	records *lru.Map[webhookKey, *healthRecord]
@@ -100,6 +103,7 @@ func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 		stopAfter: cmp.Or(o.StopAfter, defaultStopAfter),
 		logger:    o.Logger,
 		onChange:  o.OnChange,
+		seed:      seed,
 		records: lru.NewShared[webhookKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks), func(k webhookKey) uint64 {
 			return maphash.String(seed, k.client)
 		}),
@@ -134,22 +138,22 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 		return "", false // we know nothing, and an empty record could evict a useful one
 	}
 	if !ok {
-		rec = h.add(key, hook.Since)
+		rec = h.add(key, hook)
 	} else if !rec.Since.Equal(hook.Since) {
-		shown, full := rec.shown, rec.changesFull
-		rec = h.add(key, hook.Since)
-		rec.shown, rec.changesFull = shown, full
+		was := rec
+		rec = h.add(key, hook)
+		rec.follow(was, time.Now())
 	}
 	h.mu.Unlock()
 	h.sync(ctx, key, rec)
 	h.notify(ctx, key, rec)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return rec.Reason, rec.Stopped
+	return rec.Reason, rec.Stopped && !rec.isOnTrial(time.Now())
 }
 
-func (h *Health) add(key webhookKey, since time.Time) *healthRecord {
-	rec := &healthRecord{Record: Record{Since: since}}
+func (h *Health) add(key webhookKey, hook webhookcfg.Webhook) *healthRecord {
+	rec := &healthRecord{Record: Record{Since: hook.Since}, target: targetOf(hook, h.seed)}
 	h.records.Put(key, rec)
 	return rec
 }
@@ -168,14 +172,19 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	h.mu.Lock()
 	rec, ok := h.records.Get(key)
 	if !ok {
-		rec = h.add(key, news.Since)
+		rec = h.add(key, r.Webhook)
 	}
-	if !rec.Since.Equal(news.Since) {
+	isOld := !rec.Since.Equal(news.Since) // the client has set the webhook again since
+	if isOld && (r.Outcome != Delivered || !rec.isSame(r.Webhook, h.seed)) {
 		h.mu.Unlock()
-		return nil // the client has set the webhook again since
+		return nil
 	}
+	news.Since = rec.Since
 	wasStopped := rec.Stopped
 	rec.Record = merge(rec.Record, news, h.stopAfter/2)
+	if r.Reason != ReasonPolicy {
+		rec.endTrial(news.LastFailure)
+	}
 	if rec.isExpired(h.stopAfter) {
 		rec.Stopped, rec.Reason = true, ReasonExpired
 	}

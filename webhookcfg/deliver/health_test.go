@@ -124,17 +124,20 @@ func TestHealth(t *testing.T) {
 		{"refused time is no outage", []send{{0, 10, failed, status}, {0, 20, never, deliver.ReasonPolicy}, {0, 30, failed, status}}, 0, "failing status, failure 30, first 30"},
 		{"refused after a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 20, never, deliver.ReasonPolicy}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
 
-		// The webhook as it was set.
-		{"set again later", []send{{0, 10, never, deliver.ReasonGone}}, 20, "unknown"},
-		{"set again in the next second", []send{{0, 10, never, deliver.ReasonGone}}, 1, "unknown"},
-		{"set again a microsecond later", []send{{0, 10, never, deliver.ReasonGone}}, 0.000001, "unknown"},
-		{"set again by a clock behind", []send{{0, 10, never, deliver.ReasonGone}}, -1, "unknown"},
-		{"failing again since it was set again", []send{{0, 10, never, deliver.ReasonGone}, {20, 30, failed, status}}, 20, "failing status, failure 30, first 30"},
+		// The same URL, set again. A stopped one is on trial.
+		{"set again later", []send{{0, 10, never, deliver.ReasonGone}}, 20, "stopped gone, failure 10, first 10"},
+		{"set again in the next second", []send{{0, 10, never, deliver.ReasonGone}}, 1, "stopped gone, failure 10, first 10"},
+		{"set again a microsecond later", []send{{0, 10, never, deliver.ReasonGone}}, 0.000001, "stopped gone, failure 10, first 10"},
+		{"set again by a clock behind", []send{{0, 10, never, deliver.ReasonGone}}, -1, "stopped gone, failure 10, first 10"},
+		{"failing again since it was set again", []send{{0, 10, never, deliver.ReasonGone}, {20, 30, failed, status}}, 20, "stopped gone, failure 30, first 10; Send: gone"},
+		{"delivered since it was set again", []send{{0, 10, never, deliver.ReasonGone}, {20, 30, ok, ""}}, 20, "ok, success 30, failure 10"},
+		{"failing since before it was set again", []send{{0, 10, failed, status}, {20, 30, failed, status}}, 20, "failing status, failure 30, first 10"},
+		{"refused since it was set again", []send{{0, 10, never, deliver.ReasonGone}, {20, 30, never, deliver.ReasonPolicy}}, 20, "stopped gone, failure 10, first 10"},
 
 		// The second in which it was set.
 		{"410 in the second of the set", []send{{0.2, 0.9, never, deliver.ReasonGone}}, 0.2, "stopped gone, failure 0.9, first 0.9; Send: gone"},
-		{"410 in it, then set again in it", []send{{0.2, 0.8, never, deliver.ReasonGone}}, 0.9, "unknown"},
-		{"410 in it, of what was set before in it", []send{{0.2, 0.8, ok, ""}, {0.3, 0.9, never, deliver.ReasonGone}}, 0.2, "unknown"},
+		{"410 in it, then set again in it", []send{{0.2, 0.8, never, deliver.ReasonGone}}, 0.9, "stopped gone, failure 0.8, first 0.8"},
+		{"410 in it, of what was set before in it", []send{{0.2, 0.8, ok, ""}, {0.3, 0.9, never, deliver.ReasonGone}}, 0.2, "stopped gone, success 0.8, failure 0.9, first 0.9"},
 
 		// Skew: the clock that the webhook was set by is not the sender's.
 		{"set by a clock ahead", []send{{100, 10, never, deliver.ReasonGone}}, 100, "stopped gone, failure 10, first 10; Send: gone"},
@@ -163,7 +166,7 @@ func TestHealth(t *testing.T) {
 		{"as much silence as an outage may have", []send{{0, 10, failed, status}, {0, 2.5*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 0, "stopped expired, failure 432010, first 10; Send: expired"},
 		{"two failures far apart", []send{{0, 10, failed, status}, {0, 30 * day, failed, status}}, 0, "failing status, failure 2.592e+06, first 2.592e+06"},
 		{"expired, but set by a clock ahead", []send{{9 * day, 10, failed, status}, {9 * day, 2*day + 10, failed, status}, {9 * day, 4*day + 10, failed, status}, {9 * day, 5*day + 10, failed, status}}, 9 * day, "stopped expired, failure 432010, first 10; Send: expired"},
-		{"expired, set again", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 4*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 5*day + 10, "unknown"},
+		{"expired, set again", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 4*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 5*day + 10, "stopped expired, failure 432010, first 10"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,8 +181,32 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthSetDuringAttempt: the result of an attempt is dropped if a later Send found that
-// the client had set the webhook again.
+// TestHealthOtherURL: with another URL, nothing is known, and so it is with the same one after that, or
+// without a Since.
+func TestHealthOtherURL(t *testing.T) {
+	h, other, unset := newHealth(t, nil, nil), base(20), base(0)
+	other.URL = egress.NewURL("https://example.com/other")
+	unset.Since = time.Time{}
+	gone := send{at: 10, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}
+	gone.to(h, base(0))
+	for name, hook := range map[string]webhookcfg.Webhook{"a read of another one": other, "a read without a Since": unset} {
+		if d, err := h.Status(t.Context(), "acme", "e1", hook); d.State != "" || err != nil {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	for _, hook := range []webhookcfg.Webhook{other, base(30)} {
+		if got := describe(t, h, "e1", hook); got != "unknown" {
+			t.Errorf("set at %v: %s", hook.Since, got)
+		}
+	}
+	gone.to(h, base(30))
+	if got := describe(t, h, "e1", unset); got != "unknown" {
+		t.Errorf("without a Since: %s", got)
+	}
+}
+
+// TestHealthSetDuringAttempt: a failure is dropped if a later Send found that the client had set the
+// webhook again, but a success isn't if that's the same URL.
 func TestHealthSetDuringAttempt(t *testing.T) {
 	for _, set := range []float64{20, -20, 0.000001} { // by the sender's clock, one behind, or at once
 		h := newHealth(t, nil, nil)
@@ -188,6 +215,16 @@ func TestHealthSetDuringAttempt(t *testing.T) {
 		send{at: 1, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.record(h, base(0))
 		if got := describe(t, h, "e1", base(set)); got != "ok, success 25" {
 			t.Errorf("set at %v: %s", set, got)
+		}
+		send{at: 30, outcome: deliver.Delivered}.record(h, base(0))
+		if got := describe(t, h, "e1", base(set)); got != "ok, success 30" {
+			t.Errorf("set at %v, late success: %s", set, got)
+		}
+		other := base(0)
+		other.URL = egress.NewURL("https://example.com/other")
+		send{at: 40, outcome: deliver.Delivered}.record(h, other)
+		if got := describe(t, h, "e1", base(set)); got != "ok, success 30" {
+			t.Errorf("set at %v, late success of another URL: %s", set, got)
 		}
 	}
 }
@@ -257,9 +294,16 @@ func TestHealthReadsChangeNothing(t *testing.T) {
 	send{at: 10, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.to(h, base(0))
 	override := base(0)
 	override.Source = webhookcfg.SourceOverride
-	for _, hook := range []webhookcfg.Webhook{base(-5), base(5), override} {
+	other := base(5)
+	other.URL = egress.NewURL("https://example.com/other")
+	for _, hook := range []webhookcfg.Webhook{other, override} {
 		if d, err := h.Status(t.Context(), "acme", "e2", hook); d != (webhookcfg.DeliveryStatus{}) || err != nil {
 			t.Errorf("%v: %+v, %v", hook.Source, d, err)
+		}
+	}
+	for _, hook := range []webhookcfg.Webhook{base(-5), base(5)} { // the same URL
+		if d, err := h.Status(t.Context(), "acme", "e2", hook); d.State != "stopped" || err != nil {
+			t.Errorf("set at %v: %+v, %v", hook.Since, d, err)
 		}
 	}
 	h.Record(t.Context(), "acme", "e2", deliver.Result{Outcome: deliver.Deferred, Webhook: override}, epoch)

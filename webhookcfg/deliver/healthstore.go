@@ -8,6 +8,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver/internal/pause"
 )
 
 // HealthStore keeps the records of a [Health] across processes and restarts. It has one
@@ -41,6 +42,10 @@ const hangPause = 10 * time.Second
 type healthRecord struct {
 	Record
 
+	target  uint64      // tells its URL from others
+	trial   pause.State // of a stopped webhook that was set again: until then, it stays stopped
+	isTried bool        // the attempt is under way
+
 	shown       webhookcfg.DeliveryStatus // last told to the host, or known to it
 	changesFull time.Time                 // when the host may hear of maxChanges changes again
 
@@ -59,8 +64,9 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 	}
 	var known Record
 	h.mu.Lock()
-	if rec, ok := h.records.Get(key); ok && rec.Since.Equal(hook.Since) {
+	if rec, ok := h.records.Get(key); ok && (rec.Since.Equal(hook.Since) || rec.isSame(hook, h.seed)) {
 		known = rec.Record
+		known.Since = hook.Since
 	}
 	h.mu.Unlock()
 	if h.store == nil {
@@ -202,7 +208,8 @@ func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool
 		// it.
 		r.LastFailure = latest(r.LastFailure, stored.LastFailure)
 	}
-	return r, isNews(r, stored)
+	// Who doesn't know that it's on trial would send nothing.
+	return r, isNews(r, stored) && !rec.trial.OnTrial
 }
 
 // endSync ends a sync. After a failed one, there is no other until the interval is over.

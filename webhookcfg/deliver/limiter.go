@@ -63,7 +63,7 @@ func newLimiter(o *Options) *limiter {
 
 // setting returns what we remember of a setting.
 func (l *limiter) setting(hook webhookcfg.Webhook) setting {
-	return setting{hook.Since.UnixMicro(), maphash.String(l.seed, hook.URL.Reveal()), hostport(hook.URL)}
+	return setting{hook.Since.UnixMicro(), targetOf(hook, l.seed), hostport(hook.URL)}
 }
 
 // slots are those of a client, a host or a webhook.

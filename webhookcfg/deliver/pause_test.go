@@ -419,7 +419,7 @@ func TestStatusOfPause(t *testing.T) {
 		want("nobody can connect", "failing", pause.First)
 		time.Sleep(time.Second)
 		setNow()
-		want("set again", "", 0)
+		want("set again", "failing", 0)
 		s.CloseIdleConnections()
 	})
 }

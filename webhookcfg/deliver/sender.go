@@ -203,6 +203,7 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message, isT
 	a, r := s.begin(ctx, client, entity, m, isTest)
 	attempted := time.Now()
 	if a != nil {
+		defer a.end()
 		r = a.use(ctx)
 	}
 	switch {

@@ -23,8 +23,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestStop: after a 410 nothing is sent until the client sets the webhook again, be it to
-// the same URL, and what the client reads follows.
+// TestStop: after a 410 nothing is sent until the client sets the webhook again. The same URL gets one
+// attempt, and what the client reads follows.
 func TestStop(t *testing.T) {
 	code := http.StatusGone
 	r := newReceiver(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
@@ -33,9 +33,9 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := store.NewMemory()
-	setAt := func(at time.Time) {
+	setAt := func(at time.Time, path string) {
 		t.Helper()
-		change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(r.URL+secretPath))
+		change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(r.URL+path))
 		change.Time = at
 		if err := st.Apply(t.Context(), change); err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestStop(t *testing.T) {
 		return d.State + " " + d.Reason
 	}
 
-	setAt(time.Now().Add(-time.Hour))
+	setAt(time.Now().Add(-time.Hour), secretPath)
 	check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
 	result := s.Send(t.Context(), "acme", "e2", message) // the base, by way of another entity
 	check(t, "stopped", result, deliver.Undeliverable, deliver.ReasonStopped)
@@ -71,8 +71,14 @@ func TestStop(t *testing.T) {
 	}
 
 	code = http.StatusNotFound
-	setAt(time.Now().Add(-time.Minute))
+	setAt(time.Now().Add(-time.Minute), secretPath)
 	check(t, "set again", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonStatus)
+	check(t, "still stopped", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonStopped)
+	if got := state(); got != "stopped gone" {
+		t.Errorf("state %q", got)
+	}
+	setAt(time.Now().Add(-time.Second), "/other")
+	check(t, "another URL", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonStatus)
 	if got := state(); got != "failing status" {
 		t.Errorf("state %q", got)
 	}
@@ -81,7 +87,7 @@ func TestStop(t *testing.T) {
 	if got := state(); got != "ok " {
 		t.Errorf("state %q", got)
 	}
-	if want := []deliver.Reason{deliver.ReasonGone, deliver.ReasonStopped, deliver.ReasonStatus, ""}; !slices.Equal(seen, want) {
+	if want := []deliver.Reason{deliver.ReasonGone, deliver.ReasonStopped, deliver.ReasonStatus, deliver.ReasonStopped, deliver.ReasonStatus, ""}; !slices.Equal(seen, want) {
 		t.Errorf("OnResult got %v, want %v", seen, want)
 	}
 }

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"hash/maphash"
 	"iter"
 	"time"
 
@@ -96,6 +97,11 @@ type setting struct {
 	since    int64  // in microseconds
 	target   uint64 // a hash of the URL
 	hostport string
+}
+
+// targetOf returns what tells the URL of a webhook from others, in this process.
+func targetOf(hook webhookcfg.Webhook, seed maphash.Seed) uint64 {
+	return maphash.String(seed, hook.URL.Reveal())
 }
 
 // isSameURL reports whether two settings have the same URL.

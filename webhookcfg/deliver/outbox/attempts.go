@@ -113,7 +113,7 @@ func (a *attempt) Send(ctx context.Context) queue.Outcome {
 			r = made // also if a function of the host panicked after it
 		}
 	}
-	if r.Outcome == deliver.Deferred {
+	if r.Outcome == deliver.Deferred && r.Reason != deliver.ReasonBusy {
 		a.warnOfHost(ctx, a.client, a.row.Entity, r.Err)
 	}
 	return a.outcomeOf(r, start, time.Now())

@@ -205,6 +205,45 @@ func TestStatusOfPause(t *testing.T) {
 	}
 }
 
+// TestSameSetAfterStop: a webhook that was stopped and is set to the same URL again gets one attempt. If
+// that fails, nothing more is sent, and otherwise everything is.
+func TestSameSetAfterStop(t *testing.T) {
+	t.Parallel()
+	for _, entity := range []string{"", "e"} {
+		t.Run(scope(entity).String(), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, s *site) {
+				health, err := deliver.NewHealth(nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &peer{respond: does(410)}
+				host := s.peer(0, p)
+				s.set("a", entity, host)
+				n := s.run(outbox.Options{}, deliver.Options{Health: health})
+				s.enqueue("a", "e", "m0", "m1", "m2")
+				s.awaitEnds(3, 5*time.Second)
+				again := func(want int, ids ...string) {
+					t.Helper()
+					isLater, ends := s.since(), len(s.ended(func(outbox.End) bool { return true }))
+					s.set("a", entity, host)
+					n.changed("a", entity)
+					s.enqueue("a", "e", ids...)
+					s.awaitEnds(ends+len(ids), 10*time.Second)
+					if got := s.count(isLater); got != want {
+						t.Errorf("%d requests, want %d", got, want)
+					}
+				}
+				again(1, "m3", "m4", "m5")
+				again(0, "m6")
+				time.Sleep(time.Minute)
+				s.change(func() { p.respond = does(204) })
+				again(3, "m7", "m8", "m9")
+			})
+		})
+	}
+}
+
 // TestReconciler: one that sets the same URL every two seconds, and says so or not, causes few requests
 // to a dead receiver.
 func TestReconciler(t *testing.T) {
