@@ -12,9 +12,10 @@ import (
 // over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
 	// State is "ok" if the last delivery succeeded, and "failing" if it failed. After that,
-	// and the end of a pause, the next attempt comes with the next notification at the latest. State is "stopped" if
-	// nothing is delivered until the client sets the webhook again or, with the reason
-	// "refused", until the policy allows it. With "", clients see no status.
+	// and the end of a pause, the next attempt comes with the next notification at the latest.
+	// State is "stopped" if nothing is delivered until the client sets another URL, or the same
+	// one again and it works, or, with the reason "refused", until the policy allows it. With "",
+	// clients see no status.
 	State string
 
 	// Reason is why the State is "failing" or "stopped": "unreachable", "redirect",

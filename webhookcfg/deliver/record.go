@@ -9,13 +9,14 @@ import (
 // Record is what a [Health] knows about the deliveries to one webhook since the client set
 // it. The zero value means that nothing is known.
 type Record struct {
-	// Since is [webhookcfg.Webhook.Since] of the webhook. When the client sets the webhook
-	// again, a new record starts.
+	// Since is [webhookcfg.Webhook.Since] of the webhook. When the client sets another
+	// URL, a new record starts.
 	Since time.Time
 	// Reason is why the last delivery failed or the webhook was stopped, or "" after a
 	// success.
 	Reason Reason
-	// Stopped is true if nothing but tests is sent until the client sets the webhook again.
+	// Stopped is true if nothing but tests is sent until the client sets another URL, or the same
+	// one again and it works.
 	Stopped bool
 	// LastSuccess is when the last successful attempt started, or zero.
 	LastSuccess time.Time

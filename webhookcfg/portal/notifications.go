@@ -146,6 +146,7 @@ var notificationsTexts = map[string]string{
 	"sent.count":       "Attempts:",
 	"sent.last":        "Last attempt:",
 	"sent.next":        "Next attempt:",
+	"sent.turn":        "when it's its turn",
 	"sent.no-attempts": "None.",
 	"sent.started":     "Started",
 	"sent.outcome":     "Outcome",

@@ -85,6 +85,7 @@ func TestAllGivesUpCounting(t *testing.T) {
 // state, you can change a webhook.
 func TestDeliveries(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later := at.AddDate(100, 0, 0)
 	tests := map[string]struct {
 		status webhookcfg.DeliveryStatus
 		err    error
@@ -93,10 +94,15 @@ func TestDeliveries(t *testing.T) {
 		"none":    {webhookcfg.DeliveryStatus{}, nil, []string{"No deliveries known", "!Last success"}},
 		"ok":      {webhookcfg.DeliveryStatus{State: "ok", LastSuccess: at}, nil, []string{"Delivered", "Last success: 2026-01-02 03:04 UTC", "Last failure: never"}},
 		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
-		"stopped": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
-		"refused": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "refused"}, nil, []string{"Stopped", "no longer allow", "ask us why"}},
-		"no word": {webhookcfg.DeliveryStatus{State: "sleeping"}, nil, []string{"Not known right now", "!sleeping"}},
-		"unknown": {webhookcfg.DeliveryStatus{}, fmt.Errorf("no record of %s", hookURL), []string{"Not known right now", "Starts with https://"}},
+		"paused": {
+			webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at, PausedUntil: later}, nil,
+			[]string{"Failing", "Your server responded with an error.", "Paused until 2126-01-02 03:04:05 UTC, because"},
+		},
+		"pause is over": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at, PausedUntil: at}, nil, []string{"Failing", "!Paused", "with the next notification at the latest."}},
+		"stopped":       {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
+		"refused":       {webhookcfg.DeliveryStatus{State: "stopped", Reason: "refused"}, nil, []string{"Stopped", "no longer allow", "ask us why"}},
+		"no word":       {webhookcfg.DeliveryStatus{State: "sleeping"}, nil, []string{"Not known right now", "!sleeping"}},
+		"unknown":       {webhookcfg.DeliveryStatus{}, fmt.Errorf("no record of %s", hookURL), []string{"Not known right now", "Starts with https://"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

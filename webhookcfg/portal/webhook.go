@@ -12,7 +12,8 @@ type hookView struct {
 	webhookcfg.Webhook
 	State, Reason            string // keys of texts; State is "" if no deliveries are shown
 	LastSuccess, LastFailure time.Time
-	IsShown                  bool // with its path and query
+	PausedUntil              time.Time // zero if there's no pause
+	IsShown                  bool      // with its path and query
 }
 
 // readWebhook returns the webhook in effect for an entity, or the base if the identifier is "".
@@ -43,6 +44,9 @@ func readDeliveries(v *visit, entity string, hook webhookcfg.Webhook) hookView {
 	}
 	shown.State, shown.Reason = cmp.Or(d.State, "none"), d.Reason
 	shown.LastSuccess, shown.LastFailure = d.LastSuccess, d.LastFailure
+	if d.State == "failing" && d.PausedUntil.After(time.Now()) {
+		shown.PausedUntil = d.PausedUntil
+	}
 	return shown
 }
 
@@ -68,7 +72,8 @@ var webhookTexts = map[string]string{
 	"state.none":         "No deliveries known",
 	"state.unknown":      "Not known right now",
 	"remedy.failing":     "Check your server. We try again, with the next notification at the latest.",
-	"remedy.stopped":     "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL. For the default, that drops the webhooks that entities have of their own.",
+	"remedy.paused":      "Paused until %s, because your server failed several times in a row, or asked us to wait. Check your server. After that, we try again, with the next notification at the latest.",
+	"remedy.stopped":     "Nothing is sent now. Repair your server, then set the webhook again: another URL, or the same one, which we then try once. For the default, that drops the webhooks that entities have of their own.",
 	"remedy.test":        "Nothing is sent now. Repair your server, then send a test.",
 	"remedy.refused":     "Nothing is sent to this address. Set another URL, or ask us why.",
 	"reason.unreachable": "Your server couldn't be reached, or sent no valid response in time.",
