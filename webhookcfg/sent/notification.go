@@ -24,7 +24,7 @@ type Notification struct {
 	Reason string
 
 	// Made is when it was enqueued. Due is when the next attempt is due, if there has been one
-	// and the notification is waiting.
+	// and the notification is waiting. While its webhook pauses, that's not before the end.
 	Made, Due time.Time
 
 	// Attempts is the number of attempts since it was enqueued or sent again.

@@ -43,7 +43,7 @@ func checkQuery(q sent.Query) error {
 
 // Notification implements [sent.Queue].
 func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.Notification, err error) {
-	v := values{"client": []byte(client), "id": id}
+	v := values{"client": []byte(client), "base": []byte(""), "id": id}
 	err = o.tables.Query(ctx, o.tables.DB, viewOne, v, func(rows *sql.Rows) error {
 		var r viewed
 		if err := rows.Scan(r.fields(&n.ContentType, &n.Body)...); err != nil {
@@ -64,7 +64,11 @@ func (o *Outbox) Notification(ctx context.Context, client, id string) (n sent.No
 }
 
 const (
-	viewColumns = `SELECT seq, id, entity, state, grp, due, enqueued, attempts, reason, history`
+	viewColumns = `SELECT seq, id, entity, state, grp, due, enqueued, attempts, reason, history, ` + pauseEnds
+
+	// pauseEnds is the end of the pause of the base or the override that a notification waits for, or 0
+	// if there's none. Its line.Group says which. It can have been set again since, and pause again.
+	pauseEnds = `COALESCE((SELECT p.ends FROM {pause} p WHERE p.client = @client AND p.entity = CASE WHEN grp & 2 = 0 THEN @base ELSE {message}.entity END), 0)`
 
 	viewOne = viewColumns + `, content_type, body FROM {message} WHERE client = @client AND id = @id`
 )
@@ -78,10 +82,11 @@ type viewed struct {
 	attempts   int
 	reason     string
 	history    string
+	pauseEnds  int64
 }
 
 func (r *viewed) fields(more ...any) []any {
-	return append([]any{&r.Seq, &r.id, &r.entity, &r.state, &r.Group, &r.Due, &r.enqueued, &r.attempts, &r.reason, &r.history}, more...)
+	return append([]any{&r.Seq, &r.id, &r.entity, &r.state, &r.Group, &r.Due, &r.enqueued, &r.attempts, &r.reason, &r.history, &r.pauseEnds}, more...)
 }
 
 // notification returns what the client may see.
@@ -91,7 +96,7 @@ func (r *viewed) notification() sent.Notification {
 		Made: time.UnixMicro(r.enqueued), Attempts: r.attempts, History: parseHistory(r.history),
 	}
 	if r.state == queue.Waiting && r.attempts > 0 {
-		n.Due = time.UnixMicro(r.Due)
+		n.Due = time.UnixMicro(max(r.Due, r.pauseEnds))
 	}
 	return n
 }
@@ -175,7 +180,7 @@ func parsePlace(after string) (p place, err error) {
 func (t *tables) find(ctx context.Context, client, from string, q sent.Query, p place) (at position, err error) {
 	var row viewed
 	isKnown := false
-	err = t.Query(ctx, t.DB, viewColumns+` FROM {message} WHERE client = @client AND id = @id`, values{"client": []byte(client), "id": p.ID}, func(rows *sql.Rows) error {
+	err = t.Query(ctx, t.DB, viewColumns+` FROM {message} WHERE client = @client AND id = @id`, values{"client": []byte(client), "base": []byte(""), "id": p.ID}, func(rows *sql.Rows) error {
 		isKnown = true
 		return rows.Scan(row.fields()...)
 	})
@@ -207,7 +212,7 @@ func (t *tables) view(ctx context.Context, client string, q sent.Query) (page se
 		}
 	}
 	v := start.values(q.Limit)
-	v["client"], v["entity"], v["state"] = []byte(client), []byte(q.Entity), slices.Index(viewStates[:], q.State)
+	v["client"], v["base"], v["entity"], v["state"] = []byte(client), []byte(""), []byte(q.Entity), slices.Index(viewStates[:], q.State)
 	var row viewed
 	err = t.Query(ctx, t.DB, viewColumns+from, v, func(rows *sql.Rows) error {
 		row = viewed{}

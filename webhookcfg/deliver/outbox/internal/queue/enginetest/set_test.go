@@ -9,6 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	shown "example.com/go-webhookcfg/webhookcfg/sent" // sent is a type of this package
 )
 
 // TestSetEndsPause: a set or an unset ends a pause at once, and sends what waits, whether it waits for its
@@ -156,7 +157,7 @@ func TestSameSetAgain(t *testing.T) {
 }
 
 // TestStatusOfPause: the status of a webhook that fails has the end of its pause, in every process, until it
-// works. Then a read needs no database.
+// works or is set again. If it works, a read needs no database. No notification shows an attempt before the end of the pause.
 func TestStatusOfPause(t *testing.T) {
 	t.Parallel()
 	for _, entity := range []string{"", "e"} {
@@ -168,36 +169,58 @@ func TestStatusOfPause(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &peer{respond: does(500)}
-				s.set("a", entity, s.peer(0, p))
+				host := s.peer(0, p)
+				s.set("a", entity, host)
 				n := s.run(outbox.Options{}, deliver.Options{Health: health})
 				other := s.run(outbox.Options{}, deliver.Options{Health: health})
 				s.enqueue("a", "e", "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9")
-				status := func(n *node) webhookcfg.DeliveryStatus {
+				status := func(n *node, setLater time.Duration) webhookcfg.DeliveryStatus {
 					t.Helper()
 					hook, err := s.webhooks.Resolve(t.Context(), "a", "e")
 					if err != nil {
 						t.Fatal(err)
 					}
+					hook.Since = hook.Since.Add(setLater)
 					d, err := n.Status(t.Context(), "a", "e", hook)
 					if err != nil {
 						t.Fatal(err)
 					}
 					return d
 				}
-				time.Sleep(4 * time.Second)
-				for _, n := range []*node{n, other} {
-					d := status(n)
-					if left := time.Until(d.PausedUntil); d.State != "failing" || d.Reason != "status" || left <= 0 || left > 5*time.Second {
-						t.Errorf("%+v, %v left", d, left)
+				expect := func(most time.Duration) {
+					t.Helper()
+					for _, n := range []*node{n, other} {
+						d := status(n, 0)
+						if left := time.Until(d.PausedUntil); d.State != "failing" || d.Reason != "status" || left <= 0 || left > most {
+							t.Errorf("%+v, %v left", d, left)
+						}
+						page, err := n.Notifications(t.Context(), "a", shown.Query{Limit: 10})
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, m := range page.Notifications {
+							if one, err := n.Notification(t.Context(), "a", m.ID); err != nil || !one.Due.Equal(m.Due) || m.Attempts > 0 && m.Due.Before(d.PausedUntil) {
+								t.Errorf("%s is due at %v, on its own page at %v, %v, in a pause until %v", m.ID, m.Due, one.Due, err, d.PausedUntil)
+							}
+						}
 					}
 				}
+				time.Sleep(4 * time.Second)
+				expect(5 * time.Second)
+				if d := status(n, time.Microsecond); d.State != "failing" || !d.PausedUntil.IsZero() {
+					t.Errorf("set again: %+v", d)
+				}
+				s.set("a", entity, host)
+				n.changed("a", entity)
+				time.Sleep(2 * time.Second)
+				expect(10 * time.Second)
 				if d, err := s.box.Status(t.Context(), "a", "e", webhookcfg.Webhook{}); err != nil || d != (webhookcfg.DeliveryStatus{}) {
 					t.Errorf("without a sender: %+v, %v", d, err)
 				}
 				s.change(func() { p.respond = does(204) })
 				s.awaitEnds(10, time.Hour)
 				n.stop() // which closes its database
-				if d := status(n); d.State != "ok" || !d.PausedUntil.IsZero() {
+				if d := status(n, 0); d.State != "ok" || !d.PausedUntil.IsZero() {
 					t.Errorf("%+v", d)
 				}
 			})
