@@ -11,6 +11,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/sent"
 )
 
 // exec runs a statement that names the outbox's table {message}.
@@ -125,5 +127,47 @@ func TestStatsOfFailing(t *testing.T) {
 				t.Errorf("%+v, %v", s.Overdue, err)
 			}
 		})
+	}
+}
+
+// TestStatusOfPause: clients see until when their webhook is paused, a base or an override, and no next
+// attempt before that.
+func TestStatusOfPause(t *testing.T) {
+	for _, e := range engines {
+		for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e")} {
+			t.Run(fmt.Sprint(e.name, " ", scope), func(t *testing.T) {
+				health, err := deliver.NewHealth(nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := newFixture(t, e, &outbox.Options{Schedule: deliver.Schedule{time.Second}}, &deliver.Options{Health: health})
+				f.respond = func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Retry-After", "1800")
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				f.apply(webhookcfg.SetChange("a", scope, egress.NewURL(f.server.URL+"/")))
+				stop := f.run()
+				f.enqueue("a", "e", "m")
+				f.awaitAttempt("a", "m")
+				stop() // which saves the pause
+				f.exec("UPDATE {message} SET due = enqueued")
+				hook, err := f.store.Resolve(t.Context(), "a", "e")
+				if err != nil {
+					t.Fatal(err)
+				}
+				d, err := f.box.Status(t.Context(), "a", "e", hook)
+				if left := time.Until(d.PausedUntil); err != nil || d.State != "failing" || left < 20*time.Minute || left > 31*time.Minute {
+					t.Errorf("%+v, %v, %v left", d, err, left)
+				}
+				page, err := f.box.Notifications(t.Context(), "a", sent.Query{Limit: 1})
+				if err != nil || len(page.Notifications) != 1 || page.Notifications[0].Due.Before(d.PausedUntil.Add(-time.Minute)) {
+					t.Errorf("%+v, %v, in a pause until %v", page, err, d.PausedUntil)
+				}
+				hook.Since = hook.Since.Add(time.Microsecond)
+				if d, err := f.box.Status(t.Context(), "a", "e", hook); err != nil || !d.PausedUntil.IsZero() {
+					t.Errorf("set again: %+v, %v", d, err)
+				}
+			})
+		}
 	}
 }

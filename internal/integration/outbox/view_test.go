@@ -1050,7 +1050,7 @@ func TestViewUsesIndexes(t *testing.T) {
 	bad := map[string]*regexp.Regexp{
 		"SQLite":     regexp.MustCompile(`SCAN t\d|SCAN [a-z]+_outbox|USE TEMP B-TREE`),
 		"PostgreSQL": regexp.MustCompile(`Seq Scan|Sort`),
-		"MariaDB":    regexp.MustCompile(`\b(ALL|index)\b.*outbox_message|filesort|temporary`),
+		"MariaDB":    regexp.MustCompile(`\b(ALL|index)\b.*outbox_(message|pause)|filesort|temporary`),
 	}
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
@@ -1063,11 +1063,12 @@ func TestViewUsesIndexes(t *testing.T) {
 			}
 			f.fillRows(randomRows(1000))
 			f.double(7)
-			if analyze := map[string]string{"SQLite": "ANALYZE", "PostgreSQL": "ANALYZE", "MariaDB": "ANALYZE TABLE " + f.prefix + "outbox_message"}[e.name]; analyze != "" {
-				if _, err := f.db.Exec(analyze); err != nil {
-					t.Fatal(err)
-				}
+			var pauses []string
+			for i := range 1000 {
+				pauses = append(pauses, fmt.Sprintf("(%s, %s, 1, 5, 0, 'status', 0, '{}')", e.bytes("a"), e.bytes(fmt.Sprint("e", i))))
 			}
+			f.exec("INSERT INTO ", f.prefix, "outbox_pause (client, entity, setting, failures, ends, reason, saved, state) VALUES ", strings.Join(pauses, ", "))
+			f.analyze(e, "outbox_message", "outbox_pause")
 			box, err := outbox.New(open(t, "recorded "+e.name, f.dsn), e.dialect, nil, &outbox.Options{Prefix: f.prefix})
 			if err != nil {
 				t.Fatal(err)

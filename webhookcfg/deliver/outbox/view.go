@@ -68,7 +68,7 @@ const (
 
 	// pauseEnds is the end of the pause of the base or the override that a notification waits for, or 0
 	// if there's none. Its line.Group says which. It can have been set again since, and pause again.
-	pauseEnds = `COALESCE((SELECT p.ends FROM {pause} p WHERE p.client = @client AND p.entity = CASE WHEN grp & 2 = 0 THEN @base ELSE {message}.entity END), 0)`
+	pauseEnds = `COALESCE((SELECT ends FROM {pause} WHERE client = @client AND entity = CASE WHEN grp & 2 = 0 THEN @base ELSE {message}.entity END), 0)`
 
 	viewOne = viewColumns + `, content_type, body FROM {message} WHERE client = @client AND id = @id`
 )
