@@ -127,12 +127,12 @@ func TestNotifications(t *testing.T) {
 		return html.UnescapeString(row)
 	}
 	for id, want := range map[string]string{
-		"msg_00": "e0 2026-01-02 03:04 UTC Waiting Your server couldn't be reached, or sent no valid response in time. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC Next attempt: 2126-01-02 04:04 UTC",
+		"msg_00": "e0 2026-01-02 03:04 UTC Waiting Your server couldn't be reached, or sent no valid response in time. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC Next attempt: 2126-01-02 04:04:05 UTC",
 		"msg_01": "e1 2026-01-02 03:04 UTC Delivered Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
 		"msg_02": "e2 2026-01-02 03:04 UTC Given up Your server responded with an error. Attempts: 2 Last attempt: 2026-01-02 03:05 UTC",
 		"msg_03": "e0 2026-01-02 03:04 UTC Dropped No webhook was in effect, so it was sent nowhere. Attempts: 2",
 		"msg_07": "e1 2026-01-02 03:04 UTC Dropped No webhook was in effect, so it was sent nowhere. Attempts: 2 Last attempt: 2026-01-02 03:04 UTC. Your server redirected us. Redirects aren't followed.",
-		"msg_08": "e2 2026-01-02 03:04 UTC Waiting Attempts: 2 Last attempt: 2026-01-02 03:05 UTC. Delivered Next attempt: 2126-01-02 04:04 UTC",
+		"msg_08": "e2 2026-01-02 03:04 UTC Waiting Attempts: 2 Last attempt: 2026-01-02 03:05 UTC. Delivered Next attempt: 2126-01-02 04:04:05 UTC",
 		"msg_05": "e2 2026-01-02 03:04 UTC Delivered",
 	} {
 		if got := row(id); got != want {
@@ -141,7 +141,7 @@ func TestNotifications(t *testing.T) {
 	}
 	p.get("notifications?after=at%2050").expect(t, 200, "msg_50", "msg_59", "!msg_49", "!Next page", "First page")
 	p.get("notifications?state=given_up&id=e1").expect(t, 200, "msg_10", "!msg_01", "!msg_02", "Given up</strong>", `state=dropped&amp;id=e1`)
-	p.get("notification?message=msg_00").expect(t, 200, "msg_00", "2026-01-02 03:04:06 UTC", "redirected us", "Next attempt", "2126-01-02 04:04 UTC", "Send again", "!alert(1)")
+	p.get("notification?message=msg_00").expect(t, 200, "msg_00", "2026-01-02 03:04:06 UTC", "redirected us", "Next attempt", "2126-01-02 04:04:05 UTC", "Send again", "!alert(1)")
 	if q.all[acme][0].History[0].Reason != "redirect" {
 		t.Error("the page changed what the queue returned")
 	}

@@ -95,7 +95,8 @@ func TestDeliveries(t *testing.T) {
 		"ok":      {webhookcfg.DeliveryStatus{State: "ok", LastSuccess: at}, nil, []string{"Delivered", "Last success: 2026-01-02 03:04 UTC", "Last failure: never"}},
 		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
 		"paused": {
-			webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at, PausedUntil: later}, nil,
+			webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at, PausedUntil: later},
+			nil,
 			[]string{"Failing", "Your server responded with an error.", "Paused until 2126-01-02 03:04:05 UTC, because"},
 		},
 		"pause is over": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at, PausedUntil: at}, nil, []string{"Failing", "!Paused", "with the next notification at the latest."}},

@@ -75,12 +75,12 @@ func (w *words) translated(key, english string) string {
 // Second is like Time, with seconds.
 func (*words) Second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// Upcoming is Time for an attempt that's still to come. One that's due waits for a pause, or for others.
+// Upcoming is Second for an attempt that's still to come. One that's due waits for others.
 func (w *words) Upcoming(due time.Time) string {
 	if due.Before(time.Now()) {
 		return w.T("sent.turn")
 	}
-	return w.Time(due)
+	return w.Second(due)
 }
 
 // Time formats a time so that people can read it in any language.
