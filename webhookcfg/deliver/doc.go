@@ -100,8 +100,8 @@
 //
 // Give the sender a [Health], and the handler the sender's [Sender.Status]. Clients then read how their
 // deliveries go. A webhook gets no more messages once its receiver responds with 410 or has failed for
-// five days. The client's configuration doesn't change: deliveries go on when it sets the
-// webhook again, or when a test succeeds ([Sender.Test]).
+// five days. The client's configuration doesn't change: deliveries go on when it sets another URL, or
+// the same one again and that's accepted, or when a test succeeds ([Sender.Test]).
 //
 //	health, err := deliver.NewHealth(sqlStore, nil)
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
