@@ -402,7 +402,7 @@ func TestStatusOfPause(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, err := s.Status(t.Context(), "acme", "e1", hook)
-			if got := d.PausedUntil.Sub(time.Now()); err != nil || d.State != state || d.PausedUntil.IsZero() != (pause == 0) || pause != 0 && got != pause {
+			if got := time.Until(d.PausedUntil); err != nil || d.State != state || d.PausedUntil.IsZero() != (pause == 0) || pause != 0 && got != pause {
 				t.Errorf("%s: %+v, %v, want a pause of %v", name, d, err, pause)
 			}
 		}
