@@ -504,7 +504,7 @@ func TestReplayOfTooManyToCount(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	const hour = 3600_000_000
+	const hour = int64(3600_000_000)
 	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = 2, attempts = 10, enqueued = enqueued - $1, due = enqueued + $2", 24*hour, 10*hour); err != nil {
 		t.Fatal(err)
 	}
