@@ -40,12 +40,12 @@ var (
 	queueOverdue       = queueDesc("overdue_seconds", "How long the first waiting notification has been due: new, or a retry, or of a client with a failing webhook.", "state")
 	queueClients       = queueDesc("clients", "Clients that this process has, and those that it's sending to.", "state")
 	queueUnderWay      = queueDesc("under_way", "Attempts of this process that are under way.")
-	queueWakes         = queueDesc("wakes_total", "How often this process was told that a webhook has changed or works again.")
+	queueChanges       = queueDesc("changes_total", "How often this process was told that a webhook has changed, or that notifications are sent again.")
 )
 
 // Describe implements [prometheus.Collector].
 func (q queueCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{queueReadable, queueNotifications, queueOverdue, queueClients, queueUnderWay, queueWakes} {
+	for _, desc := range []*prometheus.Desc{queueReadable, queueNotifications, queueOverdue, queueClients, queueUnderWay, queueChanges} {
 		descs <- desc
 	}
 }
@@ -73,5 +73,5 @@ func (q queueCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(queueClients, float64(s.Held), "held")
 	gauge(queueClients, float64(s.Active), "active")
 	gauge(queueUnderWay, float64(s.UnderWay))
-	to <- prometheus.MustNewConstMetric(queueWakes, prometheus.CounterValue, float64(s.Wakes))
+	to <- prometheus.MustNewConstMetric(queueChanges, prometheus.CounterValue, float64(s.Changes))
 }

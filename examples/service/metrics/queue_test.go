@@ -28,7 +28,7 @@ func TestQueue(t *testing.T) {
 		Waiting: 1, Delivered: 2, GivenUp: 3, Dropped: 4,
 		Overdue: outbox.Overdue{New: time.Second, Retry: 2 * time.Second, Failing: 3 * time.Second},
 		Clients: []outbox.ClientStats{{Client: secret}},
-		Held:    5, Active: 6, UnderWay: 7, Wakes: 8,
+		Held:    5, Active: 6, UnderWay: 7, Changes: 8,
 	}}
 	registry := prometheus.NewRegistry()
 	m, err := NewMetrics(registry)
@@ -53,7 +53,7 @@ func TestQueue(t *testing.T) {
 		`webhook_queue_overdue_seconds{part="queue",state="retry"} 2`,
 		`webhook_queue_readable{part="queue"} 1`,
 		`webhook_queue_under_way{part="queue"} 7`,
-		`webhook_queue_wakes_total{part="queue"} 8`,
+		`webhook_queue_changes_total{part="queue"} 8`,
 	}
 	if diff := cmp.Diff(want, scrape(t, exposition, "webhook_queue")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

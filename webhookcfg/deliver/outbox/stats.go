@@ -29,10 +29,10 @@ type Stats struct {
 	Clients []ClientStats
 
 	// Held and Active are the clients that this process has, and of them those that it's
-	// sending to. UnderWay is the number of its attempts, and Wakes how often it was told
+	// sending to. UnderWay is the number of its attempts, and Changes how often it was told
 	// that a webhook has changed, or that notifications are sent again.
 	Held, Active, UnderWay int
-	Wakes                  uint64
+	Changes                uint64
 }
 
 // Overdue is how long the first of some waiting notifications has been due, or zero if none is.
@@ -137,7 +137,7 @@ func (o *Outbox) Stats(ctx context.Context) (Stats, error) {
 		return s, fmt.Errorf("outbox: stats: %w", err)
 	}
 	f := o.queue.Figures()
-	s.Held, s.Active, s.UnderWay, s.Wakes = f.Held, f.Active, f.UnderWay, f.Wakes
+	s.Held, s.Active, s.UnderWay, s.Changes = f.Held, f.Active, f.UnderWay, f.Changes
 	return s, nil
 }
 

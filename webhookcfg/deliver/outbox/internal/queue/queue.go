@@ -83,7 +83,7 @@ type Queue struct {
 	marking  bool                 // a goroutine does
 
 	enqueuing chan struct{} // has an element after an Enqueue
-	wakes     atomic.Uint64
+	changes   atomic.Uint64
 }
 
 // change is a webhook that was set or unset.
@@ -241,7 +241,7 @@ func (q *Queue) woken(client string, err error) error {
 	if err != nil {
 		return err
 	}
-	q.wakes.Add(1)
+	q.changes.Add(1)
 	if p := q.running(); p != nil {
 		p.hintMark(client)
 	}
@@ -254,13 +254,13 @@ type Figures struct {
 	Held, Active int
 	// UnderWay is the number of its attempts.
 	UnderWay int
-	// Wakes is how often it was told that a webhook has changed.
-	Wakes uint64
+	// Changes is how often it was told that a webhook has changed.
+	Changes uint64
 }
 
 // Figures returns those of this process.
 func (q *Queue) Figures() Figures {
-	f := Figures{Wakes: q.wakes.Load()}
+	f := Figures{Changes: q.changes.Load()}
 	if p := q.running(); p != nil {
 		p.mu.Lock()
 		f.Held, f.Active = len(p.lines), p.active[0]+p.active[1]
