@@ -7,7 +7,9 @@
 // that its lease guards.
 //
 //	queue.go      what others call
-//	process.go    a process: its lease, those that have ended, which clients are its own
+//	process.go    a process, from when it joins until it leaves
+//	lease.go      how long its lines are its own
+//	takeover.go   which of the others have ended, and which clients belong to whom
 //	poll.go       what's new, and what to claim
 //	drain.go      a client's line in a process
 //	load.go       what clients with a backlog may have under way

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/dialect"
 )
 
 // process is one identity of Run. It ends when its lease is lost.
@@ -176,121 +179,25 @@ func (p *process) isStopping() bool {
 	return p.stopping
 }
 
-// extended records that the lease was extended by a call that started at a time.
-func (p *process) extended(start time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := start.Add(lease * 3 / 4); until.After(p.valid) {
-		p.valid = until
-	}
-}
+// ErrSettings means that another process works with other settings.
+var ErrSettings = errors.New("outbox: another process with these tables has another Schedule: stop it first, or give both the same Options")
 
-// mayStart reports whether an attempt may start: the lease is certainly valid.
-func (p *process) mayStart() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.lost && time.Now().Before(p.valid)
-}
-
-func (p *process) isLost() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
-}
-
-func (p *process) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.lost {
-		p.lost = true
-		close(p.expired)
-	}
-}
-
-// keepLease renews the lease.
-func (p *process) keepLease(ctx context.Context) {
-	for wait(ctx, lease/4) {
-		p.mu.Lock()
-		left := time.Until(p.valid)
-		p.mu.Unlock()
-		if left > lease/2 {
-			continue // a write has renewed it
+// join registers a process. The error is ErrSettings if another one has other settings. One process
+// at a time joins, so that each sees the others.
+func (t *Tables) join(ctx context.Context, me *identity, settings string) error {
+	v := dialect.Values{"me": me.id, "lease": lease.Microseconds(), "settings": settings}
+	return t.Transaction(ctx, func(tx *sql.Tx) error {
+		if _, err := t.Exec(ctx, tx, `UPDATE {schema} SET version = version WHERE id = 1`+t.Engine.untilIdle, v); err != nil {
+			return err
 		}
-		start := time.Now()
-		call, cancel := context.WithTimeout(ctx, lease)
-		err := p.tables.renew(call, &p.identity)
-		cancel()
-		switch {
-		case err == nil:
-			p.extended(start)
-		case errors.Is(err, errLost):
-			p.lose()
-			return
-		default:
-			p.options.Warn(ctx, "can't renew the lease", err)
+		if _, err := t.Exec(ctx, tx, `INSERT INTO {process} (id, beat, until, settings) VALUES (@me, 0, {now} + @lease, @settings)`, v); err != nil {
+			return err
 		}
-	}
+		return t.Query(ctx, tx, `SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`, v, func(*sql.Rows) error { return ErrSettings })
+	})
 }
 
-// sighting is when a process first saw a sign of life of another one.
-type sighting struct {
-	beat int64
-	at   time.Time
-}
-
-// see takes in the last signs of life of other processes. It returns those without one for a lease, by
-// our clock. So it doesn't matter if the database's clock is set, or if another server takes over
-// with another time.
-func (p *process) see(others map[int64]int64, now time.Time) map[int64]int64 {
-	dead := make(map[int64]int64)
-	maps.DeleteFunc(p.sightings, func(id int64, _ sighting) bool { _, ok := others[id]; return !ok })
-	alive := []int64{p.id}
-	for id, beat := range others {
-		if s, ok := p.sightings[id]; !ok || s.beat != beat {
-			p.sightings[id] = sighting{beat, now}
-		} else if now.Sub(s.at) >= lease {
-			dead[id] = beat
-			continue
-		}
-		alive = append(alive, id)
-	}
-	p.mu.Lock()
-	p.alive = alive
-	p.mu.Unlock()
-	return dead
-}
-
-// takeOver makes the lines of processes that have ended due.
-func (p *process) takeOver(ctx context.Context, dead map[int64]int64) {
-	if len(dead) == 0 {
-		return
-	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	n, err := p.tables.bury(call, dead)
-	p.options.Warn(ctx, "can't take over from a process that has ended", err)
-	if n > 0 {
-		p.options.TookOver(n)
-	}
-}
-
-// owns reports whether a client belongs to this process: of all that live, it has the highest hash
-// with that client. So a process that comes or goes changes as few as possible.
-func (p *process) owns(client string) bool {
-	p.mu.Lock()
-	alive := p.alive
-	p.mu.Unlock()
-	mine := shareOf(client, p.id)
-	return !slices.ContainsFunc(alive, func(id int64) bool { return shareOf(client, id) > mine })
-}
-
-// shareOf returns the hash of a client and a process.
-func shareOf(client string, id int64) uint64 {
-	h := uint64(id) * 0x9E3779B97F4A7C15
-	for i := range len(client) {
-		h = (h ^ uint64(client[i])) * 0x100000001B3 // as in FNV
-	}
-	h ^= h >> 31
-	h *= 0xBF58476D1CE4E5B9
-	return h ^ h>>29
+// leave removes a process, and gives all its lines back.
+func (t *Tables) leave(ctx context.Context, me *identity) error {
+	return t.Transaction(ctx, func(tx *sql.Tx) error { return t.remove(ctx, tx, me.id) })
 }
