@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"strconv"
@@ -135,4 +136,17 @@ func (t *tables) removeAll(ctx context.Context, find string, v values) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Keep says how long notifications stay in the tables after they have ended.
+type Keep struct {
+	// For is how long. If negative, they're removed at the next sweep.
+	For time.Duration
+	// PerClient is how many a client keeps. Beyond that, the oldest are removed.
+	PerClient int
+}
+
+// or returns k with the defaults for zero values.
+func (k Keep) or(defaults Keep) Keep {
+	return Keep{cmp.Or(k.For, defaults.For), cmp.Or(k.PerClient, defaults.PerClient)}
 }
