@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -78,25 +77,6 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // MarshalText implements [encoding.TextMarshaler]. It returns the result of String: to
 // store a key, encrypt what Reveal returns.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// signatures returns the value of the field webhook-signature: for each key "v1," and the
-// base64 of an HMAC-SHA256, separated by spaces.
-func signatures(id, timestamp string, body []byte, keys []Key) string {
-	head := id + "." + timestamp + "."
-	text := make([]byte, 0, len(keys)*48)
-	var sum [sha256.Size]byte
-	for i, key := range keys {
-		if i > 0 {
-			text = append(text, ' ')
-		}
-		mac := hmac.New(sha256.New, []byte(key.secret.Reveal()))
-		_, _ = io.WriteString(mac, head) // a hash returns no error
-		_, _ = mac.Write(body)
-		text = append(text, "v1,"...)
-		text = base64.StdEncoding.AppendEncode(text, mac.Sum(sum[:0]))
-	}
-	return string(text)
-}
 
 // Recipient is who gets a request.
 type Recipient struct {
