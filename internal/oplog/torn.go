@@ -58,3 +58,32 @@ func cutBlank(b []byte) (before, after []byte) {
 
 // trimBlank removes the blank bytes at the start of b.
 func trimBlank(b []byte) []byte { return bytes.TrimLeft(b, blank) }
+
+// checkTail reads the bytes after the last record, and returns an error if they're damage.
+func (r *replay) checkTail() error {
+	rest := make([]byte, min(r.size-r.end, maxTornTail+1))
+	if err := readFull(r.file, rest, r.end); err != nil {
+		return err
+	}
+	if reason := classifyTail(rest, r.end, r.header.synced); reason != "" {
+		return r.damaged(reason)
+	}
+	r.isTorn = len(trimBlank(rest)) > 0
+	return nil
+}
+
+// repair cuts the file after the last record, seals it, and upgrades it to the present
+// version. You can read records that aren't on disk yet. So repair writes the last batch once
+// more, unless the header covers it, and only then lets the header cover it.
+func (r *replay) repair() (logFile, error) {
+	f := logFile{file: r.file, logHeader: r.header, end: r.end, checked: r.last, records: r.records}
+	if f.synced < f.end {
+		if err := f.rewriteTail(max(r.batchStart, f.synced)); err != nil {
+			return f, err
+		}
+	}
+	if err := f.seal(); err != nil {
+		return f, err
+	}
+	return f, f.upgrade()
+}
