@@ -24,6 +24,9 @@ const (
 	ruleMedia     = "The body must be application/json in UTF-8 without a content coding"
 )
 
+// defaultBodyLimit is how many bytes a body may have, unless Options.BodyLimit says otherwise.
+const defaultBodyLimit = 16 << 10
+
 func tooLarge(limit int64) *apiError {
 	return &apiError{code: codeRequestTooLarge, description: fmt.Sprintf("The body has more than %d bytes", limit)}
 }

@@ -125,9 +125,8 @@ type Options struct {
 }
 
 const (
-	defaultRealm     = "webhooks"
-	defaultTimeout   = 10 * time.Second
-	defaultBodyLimit = 16 << 10
+	defaultRealm   = "webhooks"
+	defaultTimeout = 10 * time.Second
 	// defaultProbeTimeout takes the place of the prober's own default.
 	defaultProbeTimeout = 5 * time.Second
 )
