@@ -1,69 +1,93 @@
-// Package line decides what a client's notifications do next. It has a client's webhooks, and a
-// window of the notifications that were read from the tables. It does no I/O, and has no lock and no
-// clock: events and answers go in, questions, starts and writes come out.
+// Package line decides what a client's notifications do next. There's one line for each client, in one
+// process at a time. It has the client's webhooks, and a window: the notifications that were read from the
+// tables. It does no I/O, has no lock, and is told the time with each call. Events and answers go in;
+// questions to the tables, attempts to start and writes come out.
 //
 // # The law
 //
-// A notification that waits is in the window, or in a group in the tables, and the line knows when
-// to ask for that group. Whoever takes one out of the window says in which group it's found again.
+// A notification that waits stands in a group in the tables, until what became of it is written. It's in
+// the window, or the line knows when to ask for its group. Whatever takes one out of the window while it
+// still waits marks the group in which it's found again.
 //
 // # Groups
 //
-// Each waiting notification has a group. It says under which setting of which webhook it was tried
-// or sorted last: that of the client's base, or of an override. Two groups have those that nobody
-// has looked up yet: Fresh, what was just enqueued, and Again, what was sent again. So a webhook's
-// own notifications are a range of an index, and so are those of its former settings. A set writes
-// nothing, whatever waits: the groups of the new setting are empty, and what's in the former ones
-// may go at once.
+// A webhook is the client's base, or the override of an entity. Each time it's set, it gets a new setting,
+// a number. Each waiting notification has a group, which says for which setting of which webhook it was
+// sorted or tried last. Two groups have those that nobody has looked up yet: Fresh, what was just enqueued,
+// and Again, what was sent again. So a webhook's own notifications are a range of an index, and those of
+// its former settings are, too. A set writes nothing, whatever waits: the groups of the new setting are
+// empty. What's in the former ones needn't wait for its retry any more, and goes to the new URL.
 //
 // # What happens to a notification
 //
-//  1. It's read from Fresh, and its webhook is looked up.
-//  2. If the webhook isn't paused and has room in the window, it's there, and starts when there's a
-//     slot: those of an entity one after another, webhooks in turn. Those that were tried before have
-//     half of a host's slots while others wait, and webhooks whose last attempt wasn't a success half of
-//     the client's.
-//  3. Otherwise it's sorted: it moves to the webhook's group, and is read again when that can
-//     take it. So nothing that can't go stands in front of what can. If the client has no overrides,
-//     there's nothing to sort, and it stays where it is.
-//  4. After a failure it's in the webhook's group of those that were tried, until its retry is due.
+//  1. It's read from Fresh, or from Again, and its webhook is looked up.
+//  2. If that isn't paused and has room in the window, the notification waits there for a slot: the client
+//     has some, and each host. Webhooks take turns, and the notifications of an entity go one after
+//     another.
+//  3. Otherwise it's sorted: it moves to the group of its webhook, and is read again when that can take
+//     it. So what can't go doesn't stand in front of what can. While the client has no overrides, there's
+//     nothing to sort, and it stays where it is.
+//  4. If its attempt fails, it goes to the webhook's group of those that were tried, until its retry is
+//     due. Later ones of its entity don't wait for it. How often it's tried, and when it's given up, the
+//     caller decides.
+//
+// If others wait, those that were tried before or sent again get half of a host's slots at most, and
+// webhooks whose last attempt wasn't a success get half of the client's. A notification for which no
+// webhook is in effect ends without an attempt.
 //
 // # Webhooks and hosts
 //
-// A webhook is what fails. After five failures in a row it pauses, and then makes one attempt at a
-// time until one succeeds. It also pauses for as long as its receiver asks. A host pauses only if
-// nobody can connect to it, five times in a row, for all webhooks that lead there, until somebody can.
+// A webhook is what fails. After five failures in a row it pauses, for five seconds at first and then for
+// twice as long each time. After each pause there's one attempt, until one succeeds. A receiver can also
+// ask for a pause (Retry-After), which is that of its webhook alone: others on the host go on. No pause is
+// longer than Limits.MaxPause.
 //
-// A 410 counts as a failure, and ends the notification. If the host has a Health, that stops the
-// webhook, and what waits for it ends without an attempt.
+// A host is where several webhooks of the client may lead. If nobody can connect to it, five times in a row
+// by all of them together, it pauses for all in the same way. That isn't a failure of the webhooks. As soon
+// as one attempt has connected, they all go on.
 //
-// Another setting forgets all that, unless the URL is the same: then one attempt is made at once, at
-// most once a minute, and what's known stays until one succeeds. A setting is another one if it
-// isn't equal to the one before, whichever is later.
+// A 410 counts as a failure, and ends the notification. If the sender has a Health, the webhook is then
+// stopped: it leads nowhere, so what waits for it, and what comes, ends without an attempt until the Health
+// lets it go on. Without one, the others are tried.
+//
+// # If a webhook is set
+//
+// Another URL forgets all that's known: failures, pauses, and what was asked for. If it's the same URL, one
+// attempt is made at once, at most once a minute, and what's known stays until one succeeds. However often
+// it's set, that is all that happens. Settings are compared for equality alone, so that it doesn't matter
+// whose clock was fast.
+//
+// The entity of an override that was set may have notifications in any group, Fresh too. They're gathered,
+// by the name of the entity, so they don't wait for others. What's enqueued from then on goes through
+// Fresh. If much waits there, for a base that's dead, for example, it's sorted first, and that takes as
+// long as reading and writing it.
 //
 // # Questions
 //
-// A question asks for pages of up to sixteen groups, and there's one at a time. A group is asked for
-// when there's news of it, or a retry in it is due, and its webhook isn't paused and has room. What
-// would be refused isn't asked for, so a question that brings nothing isn't repeated. If as many came
-// as were asked for, there may be more, so the group is asked for again.
+// A question asks for pages of up to sixteen groups, and there's one at a time. A group is asked for when
+// something may have come to it, or a retry in it is due, and its webhook isn't paused and has room. So no
+// question is asked twice without an event between. If as many notifications came as were asked for, there
+// may be more, and the group is asked for again.
 //
-// An entity whose webhook has changed may have notifications in groups of others: they're gathered,
-// by the entity's name. An entity that has its share of the window, or for which our own side has
-// failed, is left out of questions by name until that's over.
+// An entity that has sixteen in the window, or that rests, is left out of questions by name until that's
+// over. If 64 rest at once, the whole line does, for a second.
 //
 // # Failures on our side
 //
-// If a webhook can't be looked up, or a request can't be made ready, nothing is counted, and nothing is said
-// about the webhook. The entity rests for a second, and for longer after each further failure, up to
-// half a minute. After eight of them in a row, or if a question can't be answered, all of the client
-// rests for a second.
+// If a webhook can't be looked up, or a request can't be made ready, nothing is counted, and nothing is
+// said about the webhook. The entity rests for a second, and for twice as long after each further failure,
+// up to half a minute. After eight failures in a row, of whichever entities, or if a question can't be
+// answered, the whole line rests for a second. So when a store that was down is back, all goes on within
+// half a minute.
 //
 // # If a process ends or comes
 //
-// A line belongs to one process at a time. Only what an attempt brought is written, so what a killed
-// process had is still where it was read. Within five seconds another one has the line, with its
-// pauses, and reads all of that again; so what was under way is sent twice. It doesn't know the URLs
-// of before, so the next setting counts as another URL. A process that comes gets its share of the
-// lines once what's under way at them has ended, and the line starts afresh there.
+// In the tables is where each notification stands, how often it was tried, and the pauses, which are
+// written about once a second. What a line has in its window isn't taken out of the tables. If the process
+// is killed, another one finds out within five seconds, and starts with what's there. If there's no other,
+// that's when the next one starts. What was under way, or had ended and wasn't written, is sent again. It
+// doesn't know the URLs of before, so the next setting counts as another URL, even if it isn't.
+//
+// A process that comes gets its share of the lines within seconds. The one that had a line starts nothing
+// more, and hands it over with its pauses when what's under way has ended, so nothing is sent twice.
 package line
