@@ -21,8 +21,8 @@ type Change struct {
 	// time in whole microseconds, and always later than in its previous change. Do the same
 	// if you call Apply yourself.
 	//
-	// If you write a store, keep the time to the microsecond or better, even if it's zero,
-	// and return it as [Webhook.Since].
+	// If you write a store, keep the time to the microsecond or better, also a zero
+	// one, and return it as [Webhook.Since].
 	Time time.Time
 
 	kind kind

@@ -11,11 +11,11 @@ import (
 // clients read it together with the webhook. When a client sets another URL, the status starts
 // over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
-	// State is "ok" if the last delivery succeeded, and "failing" if it failed. After that,
-	// and the end of a pause, the next attempt comes with the next notification at the latest.
-	// State is "stopped" if nothing is delivered until the client sets another URL, or the same
-	// one again and it works, or, with the reason "refused", until the policy allows it. With "",
-	// clients see no status.
+	// State is "ok" if the last delivery succeeded. It's "failing" if that failed: the next
+	// attempt comes with the next notification at the latest, or after the pause. It's "stopped"
+	// if nothing is delivered. That ends when the client sets another URL, or the same one again
+	// and it works, or when a test arrives; with the reason "refused", when the policy allows the
+	// URL. With "", clients see no status.
 	State string
 
 	// Reason is why the State is "failing" or "stopped": "unreachable", "redirect",

@@ -24,7 +24,8 @@ import "context"
 //     SourceOff without a URL. Otherwise it returns the base, or the zero Webhook if there is
 //     no base. None of these is an error. A failed read is an error.
 //  10. Since is the [Change.Time] of the change that decided, to the microsecond or better.
-//  11. The URL comes back byte for byte as it was set.
+//  11. The URL comes back byte for byte as it was set. Store what [egress.URL.Reveal] returns,
+//     and pass it to [egress.NewURL].
 //  12. Nothing that one client does changes what another client sees. Names that differ in
 //     any byte, even only in letter case, are different names.
 //  13. An invalid change (see [Change.Validate]), and an empty client or entity in Resolve,
