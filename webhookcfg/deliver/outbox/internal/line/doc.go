@@ -14,9 +14,10 @@
 // A webhook is the client's base, or the override of an entity. Each time it's set, it gets a new setting,
 // a number. Each waiting notification has a group, which says for which setting of which webhook it was
 // sorted or tried last. Two groups have those that nobody has looked up yet: Fresh, what was just enqueued,
-// and Again, what was sent again. So a webhook's own notifications are a range of an index, and those of
-// its former settings are, too. A set writes nothing, whatever waits: the groups of the new setting are
-// empty. What's in the former ones needn't wait for its retry any more, and goes to the new URL.
+// and Again, what was sent again or put off. So a webhook's own notifications are a range of an index, and
+// those of its former settings are, too. A set writes nothing, whatever waits: the groups of the new
+// setting are empty. What's in the former ones needn't wait for its retry any more, and goes to the new
+// URL.
 //
 // # What happens to a notification
 //
@@ -70,7 +71,8 @@
 // may be more, and the group is asked for again.
 //
 // An entity that has sixteen in the window, or that rests, is left out of questions by name until that's
-// over. If 64 rest at once, the whole line does, for a second.
+// over. At most 64 rest at a time: what can't be looked up beyond that is put off, in Again, for half a
+// minute or so.
 //
 // # Failures on our side
 //

@@ -25,12 +25,12 @@ const (
 	firstRest = time.Second
 	maxRest   = 30 * time.Second
 	// After maxFailures in a row, and nothing has worked for restAll, all entities rest for about that
-	// long. It's less than maxNames.
+	// long.
 	maxFailures = 8
 	restAll     = time.Second
-	// maxNames is how many entities a question can leave out. It's more than fit into the window with
-	// half of their room, so only those that rest can be too many.
-	maxNames = 64
+	// maxRests is how many entities rest at a time, so that questions leave out no more, besides those that
+	// have their share of the window.
+	maxRests = 64
 )
 
 func (l *Line) entity(name string, w *webhook) *entity {
@@ -126,18 +126,22 @@ func (l *Line) crowd(e *entity) {
 // isOut reports whether an entity is left out of questions.
 func (e *entity) isOut() bool { return e.isCrowded || !e.rest.IsZero() }
 
-// fails makes an entity rest after a failure on our side. Others go on, unless all fail.
+// fails makes an entity rest after a failure on our side, and returns for how long. If too many rest, it
+// doesn't, and just its notification should. Others go on, unless all fail.
 func (l *Line) fails(e *entity, now time.Time) time.Duration {
-	e.delay = min(max(2*e.delay, firstRest), maxRest)
-	took := l.jitter(e.delay)
-	l.unready(e)
-	if !e.isOut() {
-		l.rests = append(l.rests, e)
+	took := l.jitter(maxRest)
+	if e.isOut() || len(l.rests) < l.maxRests {
+		if !e.isOut() {
+			l.rests = append(l.rests, e)
+		}
+		l.unready(e)
+		e.delay = min(max(2*e.delay, firstRest), maxRest)
+		took = l.jitter(e.delay)
+		e.rest = now.Add(took)
+		l.alarm.set(e.rest)
 	}
-	e.rest = now.Add(took)
-	l.alarm.set(e.rest)
 	l.failures++
-	if l.failures >= maxFailures && now.Sub(l.worked) > restAll || len(l.rests) >= maxNames {
+	if l.failures >= maxFailures && now.Sub(l.worked) > restAll {
 		l.failures = 0
 		l.pauseAll(now)
 	}

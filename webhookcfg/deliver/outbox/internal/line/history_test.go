@@ -54,7 +54,7 @@ type history struct {
 	takes     time.Duration
 	slow      time.Duration // how long hosts take whose names start with slow
 	cutOff    bool          // no question is answered
-	refuses   string        // an entity for which our side fails
+	refuses   string        // how entities start for which our side fails
 	asks      time.Duration // the pause that receivers ask for
 	steady    bool          // questions and writes take a moment, always the same
 
@@ -87,6 +87,9 @@ func newHistory(t *testing.T, seed uint64) *history {
 
 func (h *history) claim() {
 	h.line = New(h.limits, h.random)
+	if !h.steady && h.seed%2 == 1 {
+		h.line.maxRests = 2
+	}
 	for _, entity := range slices.Sorted(maps.Keys(h.pauses)) {
 		if p := h.pauses[entity]; !p.IsOver(h.now) {
 			h.line.Restore(p)
@@ -200,6 +203,9 @@ func (h *history) answer(q *Question) (a Answer) {
 		}
 		return a
 	}
+	if len(q.Without) > h.line.maxRests+maxRests {
+		h.fatal("%d entities are left out", len(q.Without))
+	}
 	held, without := make(map[int64]bool), make(map[string]bool)
 	for _, seq := range q.Held {
 		held[seq] = true
@@ -252,6 +258,7 @@ func (h *history) work() {
 				h.line.LookFailed(entity, h.now)
 			}
 		}
+		did = h.start() || did
 		if q := h.line.Ask(h.now); q != nil {
 			did = true
 			h.questions++
@@ -271,10 +278,7 @@ func (h *history) work() {
 				h.write(h.line.Answer(q, h.answer(q), h.now))
 			}
 		}
-		for r := h.line.Start(h.now); r != nil; r = h.line.Start(h.now) {
-			did = true
-			h.begin(r)
-		}
+		did = h.start() || did
 		h.flush()
 		left := h.line.Ungathered()
 		maps.DeleteFunc(h.marks, func(entity string, _ bool) bool { return !left[entity] })
@@ -287,6 +291,15 @@ func (h *history) work() {
 			return
 		}
 	}
+}
+
+// start begins all attempts that may start, and reports whether there was one.
+func (h *history) start() (did bool) {
+	for r := h.line.Start(h.now); r != nil; r = h.line.Start(h.now) {
+		did = true
+		h.begin(r)
+	}
+	return did
 }
 
 func (h *history) begin(r *Row) {
@@ -305,7 +318,7 @@ func (h *history) begin(r *Row) {
 		h.at(time.Millisecond, func() {})
 		return
 	}
-	if r.Entity == h.refuses {
+	if h.refuses != "" && strings.HasPrefix(r.Entity, h.refuses) {
 		h.write(h.line.End(r, Result{IsOurs: true, Start: h.now}, h.now))
 		return
 	}

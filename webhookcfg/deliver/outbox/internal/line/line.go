@@ -58,6 +58,7 @@ type Line struct {
 	gathered map[string]Group // for entities that will be looked up again, what was found
 	trials   map[string]bool  // entities whose webhook is put on trial if it's the same
 	rests    []*entity        // after failures on our side, or crowded
+	maxRests int              // how many may be
 	rest     time.Time        // nothing is asked for or started before
 	failures int              // on our side, in a row
 	worked   time.Time        // when our side last worked
@@ -70,7 +71,7 @@ func New(limits Limits, random *rand.Rand) *Line {
 		random: random,
 		rows:   make(map[int64]*Row), entities: make(map[string]*entity),
 		overrides: make(map[string]*webhook), hosts: make(map[string]*host), groups: make(map[Group]*group),
-		gathered: make(map[string]Group), trials: make(map[string]bool), listing: true,
+		gathered: make(map[string]Group), trials: make(map[string]bool), listing: true, maxRests: maxRests,
 	}
 	l.SetLimits(limits)
 	l.base = &webhook{}

@@ -462,6 +462,48 @@ func TestOurFailure(t *testing.T) {
 	h.await("bad", 41, time.Minute)
 }
 
+// TestManyUnknown: if the webhooks of hundreds of entities can't be looked up, others go on, questions name
+// few of them, and each is put off for half a minute. Once they can be, all go out within a minute.
+func TestManyUnknown(t *testing.T) {
+	h := calm(t)
+	h.override("one", "b", 1) // so that each is looked up
+	h.pass(time.Minute)
+	const n = 400
+	for i := range n {
+		name := fmt.Sprint("e", i)
+		h.broken[name] = true
+		h.enqueue(name, 2)
+	}
+	h.enqueue("good", 3)
+	h.await("good", 3, 15*time.Second)
+	h.pass(2 * time.Minute)
+	if most := 2 * n * 5; h.written > most {
+		t.Errorf("%d written in two minutes, want at most %d", h.written, most)
+	}
+	clear(h.broken)
+	h.pass(time.Minute)
+	if h.waiting() > 0 {
+		t.Errorf("%d of %d still wait", h.waiting(), 2*n)
+	}
+	h.forgotten(maxKnown)
+}
+
+// TestManyRefused: if requests of hundreds of entities can't be made ready, others go on.
+func TestManyRefused(t *testing.T) {
+	h := calm(t)
+	h.refuses, h.failing = "bad", true
+	for i := range 200 {
+		h.enqueue(fmt.Sprint("bad", i), 2)
+	}
+	h.enqueue("good", 3)
+	h.await("good", 3, 5*time.Minute)
+	h.refuses = ""
+	h.pass(2 * time.Minute)
+	if h.waiting() > 0 {
+		t.Errorf("%d still wait", h.waiting())
+	}
+}
+
 // TestRetryShare: retries have half of a host's slots at most while others wait, and all of them
 // otherwise.
 func TestRetryShare(t *testing.T) {

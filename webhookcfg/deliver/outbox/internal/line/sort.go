@@ -27,12 +27,13 @@ func (l *Line) Answer(q *Question, a Answer, now time.Time) (writes []Write) {
 			if l.rows[r.Seq] != nil {
 				continue
 			}
-			h, ok := a.Hooks[r.Entity]
-			if !ok {
-				l.unknown(r, p, now)
-				continue
+			var w *Write
+			if h, ok := a.Hooks[r.Entity]; ok {
+				w = l.sort(&r, p, h, now)
+			} else {
+				w = l.unknown(&r, p, now)
 			}
-			if w := l.sort(&r, p, h, now); w != nil {
+			if w != nil {
 				writes = append(writes, *w)
 			}
 		}
@@ -88,18 +89,28 @@ func (l *Line) list(a Answer, now time.Time) {
 	l.listing = a.IsMore
 }
 
-// unknown makes an entity rest whose webhook couldn't be looked up. Its notifications stay where
-// they are.
-func (l *Line) unknown(r Row, p Part, now time.Time) {
-	e := l.entity(r.Entity, l.current(r.Entity))
+// unknown makes an entity rest whose webhook couldn't be looked up. Its notifications stay where they
+// are. If too many rest, this one goes to Again for a while, so that it doesn't stand in front of others.
+func (l *Line) unknown(r *Row, p Part, now time.Time) *Write {
+	w := l.current(r.Entity)
+	e := l.entity(r.Entity, w)
+	var delay time.Duration
 	if e.rest.IsZero() {
-		l.fails(e, now)
+		delay = l.fails(e, now)
 	}
-	if p.Entity != "" {
+	switch {
+	case e.rest.IsZero():
+		l.rows[r.Seq] = r
+		l.leave(r, w)
+		r.to = Again
+		l.settleEntity(e)
+		return &Write{Row: r, Group: Again, Delay: delay}
+	case p.Entity != "":
 		l.again(p)
-		return
+	default:
+		e.leftIn(p.Group)
 	}
-	e.leftIn(p.Group)
+	return nil
 }
 
 // sort decides where a notification goes that was read, and takes it into the window if there's

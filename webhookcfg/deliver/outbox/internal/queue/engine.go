@@ -83,7 +83,7 @@ WITH f AS (
 	// waits by its index.
 	stillWaits = ` WHERE {message}.seq = v.n AND {message}.enqueued = v.e AND {message}.resent = v.r AND {message}.state + 0 = 0`
 
-	setMove = `grp = v.g, due = CASE WHEN due > {now} THEN {now} ELSE due END`
+	setMove = `grp = v.g, due = CASE WHEN v.d > 0 THEN {now} + v.d WHEN due > {now} THEN {now} ELSE due END`
 	setEnd  = `state = v.s, grp = v.g, due = {now} + v.d, attempts = v.a, status = v.c, reason = v.w`
 
 	// maxHistory is the length of the longest history. It has room for some twenty attempts.
@@ -98,7 +98,7 @@ var postgreSQL = &Engine{
 	isOut:     `entity IN (SELECT decode(value, 'hex') FROM json_array_elements_text(@out::text::json))`,
 	moves: `
 UPDATE {message} SET ` + setMove + `
-FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, g bigint)` + stillWaits,
+FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, g bigint, d bigint)` + stillWaits,
 	ends: `
 UPDATE {message} SET ` + setEnd + `, history = right(history || v.h, ` + maxHistory + `)
 FROM json_to_recordset(@rows::text::json) AS v(n bigint, e bigint, r bigint, s smallint, g bigint, d bigint, a integer, c integer, w text, h text)` + stillWaits,
@@ -111,7 +111,8 @@ var sqlite = &Engine{
 	isOut:  `hex(entity) IN (SELECT value FROM json_each(@out))`,
 	moves: `
 UPDATE {message} SET ` + setMove + `
-FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.r') AS r, json_extract(value, '$.g') AS g FROM json_each(@rows)) AS v` + stillWaits,
+FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.r') AS r, json_extract(value, '$.g') AS g,
+  json_extract(value, '$.d') AS d FROM json_each(@rows)) AS v` + stillWaits,
 	ends: `
 UPDATE {message} SET ` + setEnd + `, history = substr(history || v.h, -` + maxHistory + `)
 FROM (SELECT json_extract(value, '$.n') AS n, json_extract(value, '$.e') AS e, json_extract(value, '$.r') AS r, json_extract(value, '$.s') AS s, json_extract(value, '$.g') AS g,
@@ -124,7 +125,7 @@ var mySQL = &Engine{
 	isHeld: `seq IN (SELECT n FROM JSON_TABLE(@held, '$[*]' COLUMNS (n bigint PATH '$')) held)`,
 	isOut:  `entity IN (SELECT UNHEX(h) FROM JSON_TABLE(@out, '$[*]' COLUMNS (h varchar(2048) CHARACTER SET ascii PATH '$')) out_)`,
 	moves: `
-UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', r bigint PATH '$.r', g bigint PATH '$.g')) AS v
+UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', r bigint PATH '$.r', g bigint PATH '$.g', d bigint PATH '$.d')) AS v
 SET ` + setMove + stillWaits,
 	ends: `
 UPDATE {message}, JSON_TABLE(@rows, '$[*]' COLUMNS (n bigint PATH '$.n', e bigint PATH '$.e', r bigint PATH '$.r', s integer PATH '$.s', g bigint PATH '$.g', d bigint PATH '$.d',

@@ -166,12 +166,12 @@ type move struct {
 	Enqueued int64 `json:"e"`
 	Resent   int64 `json:"r"`
 	Group    int64 `json:"g"`
+	Delay    int64 `json:"d"` // in microseconds
 }
 
 type end struct {
 	move
 	State    int    `json:"s"`
-	Delay    int64  `json:"d"` // in microseconds
 	Attempts int    `json:"a"`
 	Status   int    `json:"c"`
 	Reason   string `json:"w"`
@@ -190,7 +190,7 @@ func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended [
 		if e.State != Waiting {
 			w.Group = 0
 		}
-		ends = append(ends, end{w, e.State, e.Write.Delay.Microseconds(), e.Attempts, e.Status, e.Reason, e.History})
+		ends = append(ends, end{w, e.State, e.Attempts, e.Status, e.Reason, e.History})
 	}
 	if len(moves) > 0 {
 		if err := t.execJSON(ctx, tx, t.Engine.moves, moves); err != nil {
@@ -204,7 +204,7 @@ func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended [
 }
 
 func moveOf(w line.Write) move {
-	return move{w.Row.Seq, w.Row.Enqueued, w.Row.Resent, int64(w.Group)}
+	return move{w.Row.Seq, w.Row.Enqueued, w.Row.Resent, int64(w.Group), w.Delay.Microseconds()}
 }
 
 // execJSON runs the statement of a template on rows that it reads from JSON.

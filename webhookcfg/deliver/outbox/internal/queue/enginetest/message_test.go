@@ -260,7 +260,7 @@ func TestWrite(t *testing.T) {
 	for _, i := range []int{4, 5, 6} {
 		ended = append(ended, queue.End{Write: line.Write{Row: rows[i], Group: 4001}, State: queue.Dropped, Attempts: 9})
 	}
-	if err := m.Write(t.Context(), db, []line.Write{{Row: rows[0], Group: 4000}, {Row: rows[1], Group: 4003}}, ended); err != nil {
+	if err := m.Write(t.Context(), db, []line.Write{{Row: rows[0], Group: 4000}, {Row: rows[1], Group: 4003}, {Row: rows[7], Group: line.Again, Delay: 2 * time.Hour}}, ended); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -271,7 +271,7 @@ func TestWrite(t *testing.T) {
 		"5: state 1, group 0, due at once, 0 attempts, status 0 ''/''",
 		"6: state 0, group 0, due at once, 0 attempts, status 0 ''/''",
 		"7: state 0, group 0, due at once, 0 attempts, status 0 ''/''",
-		"8: state 0, group 0, due at once, 0 attempts, status 0 ''/''",
+		"8: state 0, group 1, due in 2h, 0 attempts, status 0 ''/''",
 	}
 	var got []string
 	all, err := db.Query(`SELECT seq, state, grp, due, attempts, status, reason, history FROM wh_outbox_message ORDER BY seq`)
