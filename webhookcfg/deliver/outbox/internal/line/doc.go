@@ -71,8 +71,8 @@
 // may be more, and the group is asked for again.
 //
 // An entity that has sixteen in the window, or that rests, is left out of questions by name until that's
-// over. At most 64 rest at a time: what can't be looked up beyond that is put off, in Again, for half a
-// minute or so.
+// over. At most 64 rest at a time: what can't be looked up beyond that is put off, in Again, for about as
+// long as it has waited, up to half a minute.
 //
 // # Failures on our side
 //

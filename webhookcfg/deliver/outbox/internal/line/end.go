@@ -49,7 +49,7 @@ func (l *Line) End(r *Row, result Result, now time.Time) (writes []Write) {
 	write := Write{Row: r, HasEnded: result.HasEnded, Group: groupOf(e.of.setting, e.of.isOverride, true), Delay: result.Delay}
 	switch {
 	case result.IsOurs:
-		write.Delay = l.fails(e, now)
+		write.Delay = l.fails(e, r, now)
 	case e.of != w || e.of.setting != r.setting:
 		write.Delay = 0 // the webhook was set meanwhile
 		l.works(e, now)

@@ -126,10 +126,10 @@ func (l *Line) crowd(e *entity) {
 // isOut reports whether an entity is left out of questions.
 func (e *entity) isOut() bool { return e.isCrowded || !e.rest.IsZero() }
 
-// fails makes an entity rest after a failure on our side, and returns for how long. If too many rest, it
-// doesn't, and just its notification should. Others go on, unless all fail.
-func (l *Line) fails(e *entity, now time.Time) time.Duration {
-	took := l.jitter(maxRest)
+// fails makes an entity rest after a failure on our side, and returns for how long. If too many rest, just
+// its notification should, and the longer the longer it has waited. Others go on, unless all fail.
+func (l *Line) fails(e *entity, r *Row, now time.Time) time.Duration {
+	took := l.jitter(min(max(r.Waited, firstRest), maxRest))
 	if e.isOut() || len(l.rests) < l.maxRests {
 		if !e.isOut() {
 			l.rests = append(l.rests, e)

@@ -25,6 +25,7 @@ type stored struct {
 	entity   string
 	group    Group
 	due      time.Time
+	enqueued time.Time
 	resent   int64
 	attempts int
 	ended    bool
@@ -137,7 +138,7 @@ func (h *history) lookUp(entity string) (Hook, bool) {
 
 func (h *history) enqueue(entity string, n int) {
 	for range n {
-		s := &stored{seq: int64(len(h.rows) + 1), entity: entity}
+		s := &stored{seq: int64(len(h.rows) + 1), entity: entity, enqueued: h.now}
 		h.rows, h.open = append(h.rows, s), append(h.open, s)
 	}
 	h.line.News()
@@ -226,7 +227,7 @@ func (h *history) answer(q *Question) (a Answer) {
 		})
 		for _, s := range rows[:min(len(rows), p.Limit)] {
 			h.read++
-			f.Rows = append(f.Rows, Row{Seq: s.seq, Resent: s.resent, Entity: s.entity, Group: s.group, Attempts: s.attempts, Wait: max(s.due.Sub(h.now), 0)})
+			f.Rows = append(f.Rows, Row{Seq: s.seq, Resent: s.resent, Entity: s.entity, Group: s.group, Attempts: s.attempts, Wait: max(s.due.Sub(h.now), 0), Waited: h.now.Sub(s.enqueued)})
 			see(s.entity)
 		}
 		if later := find(func(s *stored) bool { return s.group == p.Group && s.due.After(h.now) }); len(later) > 0 && !p.All && p.Entity == "" {

@@ -12,11 +12,12 @@ type Row struct {
 	Attempts int
 	Wait     time.Duration // until it's due
 
-	// What to send, how long ago it was enqueued, and how long it has waited since that or since it
-	// was sent again. The line doesn't look at these.
+	Waited   time.Duration // since it was enqueued or sent again, until it was read
+
+	// What to send, how long ago it was enqueued, and when it was read. The line doesn't look at these.
 	ID, ContentType string
 	Body            []byte
-	Age, Waited     time.Duration
+	Age             time.Duration
 	Taken           time.Time
 
 	of         *webhook

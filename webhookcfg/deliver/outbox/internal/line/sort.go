@@ -96,7 +96,7 @@ func (l *Line) unknown(r *Row, p Part, now time.Time) *Write {
 	e := l.entity(r.Entity, w)
 	var delay time.Duration
 	if e.rest.IsZero() {
-		delay = l.fails(e, now)
+		delay = l.fails(e, r, now)
 	}
 	switch {
 	case e.rest.IsZero():
