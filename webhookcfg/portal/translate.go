@@ -33,6 +33,7 @@ var textsOfPages = []map[string]string{
 	allTexts,
 	testTexts,
 	webhookTexts,
+	deliveriesTexts,
 	keyTexts,
 	sampleTexts,
 	notificationsTexts,
