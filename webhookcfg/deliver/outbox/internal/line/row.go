@@ -12,7 +12,7 @@ type Row struct {
 	Attempts int
 	Wait     time.Duration // until it's due
 
-	Waited   time.Duration // since it was enqueued or sent again, until it was read
+	Waited time.Duration // since it was enqueued or sent again, until it was read
 
 	// What to send, how long ago it was enqueued, and when it was read. The line doesn't look at these.
 	ID, ContentType string
