@@ -1,8 +1,14 @@
 package deliver
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
 
-const defaultMaxPause = time.Hour
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
 
 // verdict is what an attempt's result says about the webhook and its host.
 type verdict struct {
@@ -19,3 +25,52 @@ const (
 	effectFailure
 	effectUnconnected // a failure of the host, and not of the webhook
 )
+
+// judge returns the result of a request that got a response. Only the status and Retry-After
+// count.
+func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Result {
+	if resp.StatusCode/100 == 2 {
+		return Result{Outcome: Delivered, Status: resp.StatusCode}
+	}
+	r := Result{
+		Outcome: Failed,
+		Status:  resp.StatusCode,
+		Err:     fmt.Errorf("deliver: %v responded with status %d", target, resp.StatusCode),
+	}
+	switch {
+	case resp.StatusCode/100 == 3:
+		r.Reason = ReasonRedirect
+		return r
+	case resp.StatusCode == http.StatusGone:
+		r.Outcome, r.Reason = Undeliverable, ReasonGone
+		return r
+	case resp.StatusCode == http.StatusRequestEntityTooLarge:
+		r.Outcome, r.Reason = Undeliverable, ReasonStatus // another attempt would be as large
+		return r
+	case resp.StatusCode == http.StatusTooManyRequests,
+		resp.StatusCode == http.StatusBadGateway,
+		resp.StatusCode == http.StatusServiceUnavailable,
+		resp.StatusCode == http.StatusGatewayTimeout:
+		r.Reason = ReasonThrottled
+	default:
+		r.Reason = ReasonStatus
+	}
+	r.Wait = retryAfter(resp.Header, time.Now(), maxPause)
+	return r
+}
+
+// retryAfter returns the delay that the field Retry-After asks for (RFC 9110, section
+// 10.2.3), up to maxPause, or 0 if it's missing or malformed. The longest of several counts,
+// since a proxy may have added one.
+func retryAfter(header http.Header, now time.Time, maxPause time.Duration) (wait time.Duration) {
+	for _, value := range header["Retry-After"] {
+		seconds, err := strconv.ParseUint(value, 10, 63)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			const most = uint64(1<<63-1) / uint64(time.Second)
+			wait = max(wait, time.Duration(min(seconds, most))*time.Second)
+		} else if date, err := http.ParseTime(value); err == nil {
+			wait = max(wait, date.Sub(now))
+		}
+	}
+	return min(wait, maxPause)
+}
