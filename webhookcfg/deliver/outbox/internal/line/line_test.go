@@ -422,6 +422,53 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// TestWorksAgain: if the caller says that a webhook works again, an attempt is made at once, whether it
+// was the webhook or its host that failed.
+func TestWorksAgain(t *testing.T) {
+	for _, effect := range []Effect{Failure, NoConnection} {
+		h := calm(t)
+		h.down["a"] = effect
+		h.enqueue("e", 3)
+		h.pass(30 * time.Minute)
+		delete(h.down, "a")
+		before := h.attempts
+		h.line.Changed("", h.now)
+		h.pass(100 * time.Millisecond)
+		if h.attempts == before {
+			t.Errorf("effect %d: no attempt", effect)
+		}
+	}
+}
+
+// TestProbeReadsOne: an override that fails reads one notification for each attempt, however many wait.
+func TestProbeReadsOne(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = Failure
+	h.override("o", "b", 1)
+	for range 100 {
+		h.enqueue("o", 5)
+	}
+	h.pass(time.Hour)
+	read, attempts := h.read, h.attempts
+	h.pass(24 * time.Hour)
+	if read, attempts = h.read-read, h.attempts-attempts; attempts < 20 || read > attempts {
+		t.Errorf("%d attempts, and %d were read", attempts, read)
+	}
+}
+
+// TestOverrideReadsPages: an override with a backlog reads several notifications at a time.
+func TestOverrideReadsPages(t *testing.T) {
+	h := calm(t)
+	h.override("o", "b", 1)
+	h.enqueue("o", 400)
+	h.pass(time.Second)
+	before, left := h.questions, h.waiting()
+	h.await("o", 400, time.Minute)
+	if got := h.questions - before; got > left/3 {
+		t.Errorf("%d questions for %d notifications", got, left)
+	}
+}
+
 // TestFailedQuestions: while nothing can be read, the line asks about once a second, and goes on
 // soon after.
 func TestFailedQuestions(t *testing.T) {
@@ -629,6 +676,90 @@ func TestWindow(t *testing.T) {
 	h.pass(10 * time.Second)
 	if got := len(h.line.rows) - h.line.leaving; got != roomBase {
 		t.Errorf("%d notifications of the base are in the window, want %d", got, roomBase)
+	}
+}
+
+// TestOrderBeyondTheWindow: what's enqueued doesn't overtake what was sorted before it, even while that is
+// being written.
+func TestOrderBeyondTheWindow(t *testing.T) {
+	for _, isAlone := range []bool{true, false} {
+		h := calm(t)
+		if !isAlone {
+			h.overrides["o"] = h.hook("b", 1, true)
+			h.restart()
+		}
+		h.takes = time.Millisecond
+		const n = 400 // more than fit
+		for i := range 3 * n {
+			if i%n == 0 {
+				h.pass(5 * time.Millisecond) // the sorted ones are written after 20
+			}
+			name := i % n
+			if i >= n {
+				name = n - 1 - name // those that didn't fit come first
+			}
+			h.enqueue(fmt.Sprint("e", name), 1)
+		}
+		h.pass(time.Minute)
+		if h.failing || h.waiting() > 0 {
+			t.Errorf("%d wait", h.waiting())
+		}
+	}
+}
+
+// TestTurns: with fewer slots than webhooks that have something waiting, the base has every other one, and
+// overrides have turns.
+func TestTurns(t *testing.T) {
+	h := calm(t)
+	h.limits = Limits{PerClient: 2, PerHost: 2, MaxPause: time.Hour}
+	h.restart()
+	for _, name := range []string{"o1", "o2", "o3"} {
+		h.override(name, "host of "+name, 1)
+	}
+	h.pass(time.Minute)
+	for range 150 {
+		for _, name := range []string{"o1", "o2", "o3", "e1", "e2"} {
+			h.enqueue(name, 1)
+		}
+	}
+	h.pass(60 * h.takes) // 120 attempts
+	for _, name := range []string{"o1", "o2", "o3"} {
+		if n := h.delivered(name); n < 10 || n > 30 {
+			t.Errorf("%d of %s, want about 20", n, name)
+		}
+	}
+	if n := h.delivered("e1") + h.delivered("e2"); n < 40 || n > 80 {
+		t.Errorf("%d of the base, want about 60", n)
+	}
+}
+
+// TestSetWhileSorted: an override gets what's being sorted to a dead base while it's set.
+func TestSetWhileSorted(t *testing.T) {
+	h := calm(t)
+	h.down["a"] = Failure
+	h.override("o", "b", 1)
+	h.enqueue("e1", 10)
+	h.pass(time.Hour)
+	h.enqueue("e2", 1)
+	h.pass(10 * time.Millisecond) // it's written after 20
+	h.override("e2", "b", 1)
+	h.await("e2", 1, 3*time.Second)
+}
+
+// TestSlowWrites: while nothing is written, no more is read to be sorted than can be remembered.
+func TestSlowWrites(t *testing.T) {
+	h := calm(t)
+	h.down["a"] = Failure
+	h.override("o", "b", 1)
+	h.enqueue("e", 10)
+	h.pass(10 * time.Minute)
+	h.writing = true // and it never ends
+	for i := range 5000 {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.pass(time.Second)
+	if got := h.line.leaving; got <= maxLeaving || got > maxLeaving+pageSort {
+		t.Errorf("%d wait to be written, want up to %d and a page", got, maxLeaving)
 	}
 }
 
