@@ -54,6 +54,7 @@ type history struct {
 	marks     map[string]bool   // entities whose change isn't dealt with
 	takes     time.Duration
 	slow      time.Duration // how long hosts take whose names start with slow
+	lingers   time.Duration // how long those that were tried before take, unless it's zero
 	cutOff    bool          // no question is answered
 	refuses   string        // how entities start for which our side fails
 	asks      time.Duration // the pause that receivers ask for
@@ -339,6 +340,9 @@ func (h *history) begin(r *Row) {
 	takes := h.takes
 	if h.down[hook.Host] == NoConnection || strings.HasPrefix(hook.Host, "slow") {
 		takes = h.slow
+	}
+	if r.Attempts > 0 {
+		takes = cmp.Or(h.lingers, takes)
 	}
 	h.at(takes, func() {
 		if l != h.line {

@@ -555,7 +555,7 @@ func TestManyRefused(t *testing.T) {
 // otherwise.
 func TestRetryShare(t *testing.T) {
 	h := calm(t)
-	h.takes = time.Second
+	h.takes, h.lingers = time.Second, 3*time.Second
 	for i := range 200 {
 		s := &stored{seq: int64(len(h.rows) + 1), entity: fmt.Sprint("r", i), group: groupOf(h.base.Setting, false, true), attempts: 1}
 		h.rows, h.open = append(h.rows, s), append(h.open, s)
