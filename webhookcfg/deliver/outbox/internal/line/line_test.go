@@ -746,6 +746,34 @@ func TestSetWhileSorted(t *testing.T) {
 	h.await("e2", 1, 3*time.Second)
 }
 
+// TestHostWorksAgain: once an attempt has connected to a host that was down, all webhooks that lead there go
+// on at once.
+func TestHostWorksAgain(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = NoConnection
+	for i, name := range []string{"o1", "o2", "o3"} {
+		h.override(name, "b", uint64(i))
+		h.enqueue(name, 5)
+	}
+	h.pass(2 * time.Hour)
+	delete(h.down, "b")
+	h.line.Changed("o1", h.now)
+	for _, name := range []string{"o1", "o2", "o3"} {
+		h.await(name, 5, time.Second)
+	}
+}
+
+// TestSetMeanwhile: what was under way at the former webhook and failed goes to the new one at once.
+func TestSetMeanwhile(t *testing.T) {
+	h := calm(t)
+	h.setAll("slow", 1)
+	h.slow, h.down["slow"] = 10*time.Second, Failure
+	h.enqueue("e", 1)
+	h.pass(5 * time.Second)
+	h.setAll("b", 1)
+	h.await("e", 1, 6*time.Second)
+}
+
 // TestSlowWrites: while nothing is written, no more is read to be sorted than can be remembered.
 func TestSlowWrites(t *testing.T) {
 	h := calm(t)
