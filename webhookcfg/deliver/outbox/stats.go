@@ -105,7 +105,7 @@ func (c ClientStats) String() string {
 	case c.Failing > 0:
 		fmt.Fprintf(&b, ", %d of its webhooks failing", c.Failing)
 	default:
-		b.WriteString(", with as many requests under way as its limits allow")
+		b.WriteString(", with as many requests under way as its limits allow, unless \"can't send for now\" is logged")
 	}
 	if c.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", c.Reason)

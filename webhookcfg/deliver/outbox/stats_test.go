@@ -17,7 +17,7 @@ func TestClientStatsString(t *testing.T) {
 			want  string
 		}{
 			{ClientStats{Client: "a\n", Waiting: 3, Overdue: minute, Unclaimed: true}, `"a\n": 3 waiting, the first due for 1m0s, and no process sends to it`},
-			{ClientStats{Client: "a", Waiting: 1000, Overdue: minute}, `"a": 1000 or more waiting, the first due for 1m0s, with as many requests under way as its limits allow`},
+			{ClientStats{Client: "a", Waiting: 1000, Overdue: minute}, `"a": 1000 or more waiting, the first due for 1m0s, with as many requests under way as its limits allow, unless "can't send for now" is logged`},
 			{ClientStats{Client: "a"}, `"a": nothing waiting`},
 			{ClientStats{Client: "a", Waiting: 1, Reason: "status"}, `"a": 1 waiting for a retry (status)`},
 			{
