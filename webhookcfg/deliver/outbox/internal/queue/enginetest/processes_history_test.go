@@ -82,20 +82,26 @@ func (d *deeds) change(name, entity, host string) {
 // again sends again what has ended.
 func (d *deeds) again(name string) {
 	d.mu.Lock()
-	n := 0
+	chosen := make(map[*sent]string)
 	for _, s := range d.sent {
 		if s.client == name && s.ended != "" && d.random.IntN(3) == 0 {
-			result, err := d.db.Exec(`UPDATE wh_outbox_message SET state = 0, grp = 1, due = bubble_now(), attempts = 0, status = 0, reason = '', resent = bubble_now() WHERE id = ? AND state <> 0`, s.id)
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			if rows, _ := result.RowsAffected(); rows > 0 {
-				s.ended, s.committed = "", time.Now()
-				n++
-			}
+			chosen[s] = s.ended
+			s.ended, s.committed = "", time.Now()
 		}
 	}
-	d.mu.Unlock()
+	d.mu.Unlock() // before the statements, which may wait for processes that want the lock
+	n := 0
+	for s, ended := range chosen {
+		result, err := d.db.Exec(`UPDATE wh_outbox_message SET state = 0, grp = 1, due = bubble_now(), attempts = 0, status = 0, reason = '', resent = bubble_now() WHERE id = ? AND state <> 0`, s.id)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if rows, _ := result.RowsAffected(); rows > 0 {
+			n++
+		} else {
+			d.ended(s, ended)
+		}
+	}
 	d.trace("%d of %s are sent again", n, name)
 	if err := one(d, d.processes).Resent(d.t.Context(), name); err != nil {
 		d.t.Log(err)
