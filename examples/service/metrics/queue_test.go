@@ -42,6 +42,7 @@ func TestQueue(t *testing.T) {
 	m.OnEnd(outbox.End{Client: secret, State: outbox.GivenUp, Took: time.Hour})
 	exposition := serve(t, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	want := []string{
+		`webhook_queue_changes_total{part="queue"} 8`,
 		`webhook_queue_clients{part="queue",state="active"} 6`,
 		`webhook_queue_clients{part="queue",state="held"} 5`,
 		`webhook_queue_notifications{part="queue",state="delivered"} 2`,
@@ -53,7 +54,6 @@ func TestQueue(t *testing.T) {
 		`webhook_queue_overdue_seconds{part="queue",state="retry"} 2`,
 		`webhook_queue_readable{part="queue"} 1`,
 		`webhook_queue_under_way{part="queue"} 7`,
-		`webhook_queue_changes_total{part="queue"} 8`,
 	}
 	if diff := cmp.Diff(want, scrape(t, exposition, "webhook_queue")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
