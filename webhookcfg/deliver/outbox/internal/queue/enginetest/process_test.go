@@ -112,6 +112,31 @@ func TestFailing(t *testing.T) {
 	})
 }
 
+// TestSetWhileUnmarked: an override that another process sets just before this one removes its mark gets
+// what waits at once.
+func TestSetWhileUnmarked(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set("acme", "", "bad")
+		w.receives("bad", receiver{takes: 5 * time.Millisecond, fails: line.Failure})
+		p := w.start(queue.Options{})
+		defer p.end()
+		w.enqueue("acme", "e", 20)
+		time.Sleep(time.Minute)
+		w.set("acme", "e", "bad")
+		p.Changed("acme", "e")
+		time.Sleep(15900 * time.Millisecond) // it's looked up for the last time after 16 seconds
+		thaw := p.faults.freeze()
+		time.Sleep(1500 * time.Millisecond)
+		w.set("acme", "e", "good")
+		other := queue.New(w.tables(w.db), sender{p}, queue.Options{})
+		if err := other.Mark(w.t.Context(), "acme", "e"); err != nil {
+			t.Fatal(err)
+		}
+		thaw()
+		t.Log(w.within(5 * time.Second))
+	})
+}
+
 // TestLateCommit: a notification whose transaction was open while later ones were committed goes out at
 // once when it's committed.
 func TestLateCommit(t *testing.T) {
