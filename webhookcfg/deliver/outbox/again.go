@@ -93,7 +93,7 @@ func (o *Outbox) sendOneAgain(ctx context.Context, client, id string) error {
 		if err := rows.Scan(&later, &left); err != nil || !later {
 			return err
 		}
-		return tooSoonError(micros(left))
+		return tooSoonError(queue.Micros(left))
 	})
 	if err == nil && !isKnown {
 		err = sent.ErrNotFound
@@ -156,7 +156,7 @@ func (o *Outbox) resendAll(ctx context.Context, _ int64) {
 		if o.resend(ctx) {
 			continue
 		}
-		timer := time.NewTimer(jitter(resendLook))
+		timer := time.NewTimer(queue.Jitter(resendLook))
 		select {
 		case <-o.resending:
 		case <-timer.C:
@@ -182,7 +182,7 @@ func (o *Outbox) resend(ctx context.Context) (found bool) {
 				o.warn(ctx, "can't send at once what waits", o.queue.Resent(call, client))
 				cancel()
 			}
-			if !wait(ctx, min(max(resendWait, time.Since(start)), time.Second)) { // the others' turn
+			if !queue.Wait(ctx, min(max(resendWait, time.Since(start)), time.Second)) { // the others' turn
 				return false
 			}
 		}

@@ -44,7 +44,7 @@ func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		if !isForgotten && !wait(ctx, eraseWait) {
+		if !isForgotten && !queue.Wait(ctx, eraseWait) {
 			return n, ctx.Err()
 		}
 	}

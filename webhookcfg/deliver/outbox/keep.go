@@ -25,7 +25,7 @@ const (
 
 // sweepAll removes ended notifications until ctx ends.
 func (o *Outbox) sweepAll(ctx context.Context, _ int64) {
-	for next := sweepFirst; wait(ctx, jitter(next)); next = sweepEvery {
+	for next := sweepFirst; queue.Wait(ctx, queue.Jitter(next)); next = sweepEvery {
 		o.warn(ctx, "can't remove old notifications", o.tables.sweep(ctx, &o.options))
 	}
 }
@@ -105,7 +105,7 @@ func (t *tables) sweep(ctx context.Context, o *Options) error {
 				break
 			}
 			v["after"] = all[len(all)-1].client
-			if !wait(ctx, sweepWait) {
+			if !queue.Wait(ctx, sweepWait) {
 				return ctx.Err()
 			}
 		}
@@ -132,7 +132,7 @@ func (t *tables) removeAll(ctx context.Context, find string, v values) error {
 		if err != nil || found == 0 {
 			return err
 		}
-		if !wait(ctx, sweepWait) {
+		if !queue.Wait(ctx, sweepWait) {
 			return ctx.Err()
 		}
 	}

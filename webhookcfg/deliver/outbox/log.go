@@ -3,10 +3,10 @@ package outbox
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 // warn logs an error. While the database is down, the same things fail many times a second, so
@@ -43,33 +43,12 @@ func (o *Outbox) lost() { o.options.Logger.Warn("outbox: lost the lease, startin
 // callTimeout is for a call of the database.
 const callTimeout = 15 * time.Second
 
-// wait reports whether the time passed before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// jitter returns a random duration from d/2 to 3d/2.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
-
-// micros converts the database's microseconds. Times far away stay so.
-func micros(n int64) time.Duration {
-	const most = 1 << 50
-	return time.Duration(max(min(n, most), -most)) * time.Microsecond
-}
-
 // reportEvery is how long notifications may be due before it's logged, and how often it is.
 const reportEvery = time.Minute
 
 // reportAll logs who is behind, how much and why, until ctx ends. Of all processes, one does.
 func (o *Outbox) reportAll(ctx context.Context, me int64) {
-	for wait(ctx, reportEvery) {
+	for queue.Wait(ctx, reportEvery) {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		if leads, err := o.tables.leads(call, me); err == nil && leads { // after an error, polls fail, too, and log it
 			s, err := o.Stats(call)

@@ -11,6 +11,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
 // Stats are figures about the queue. Counting stops at 10,000: a number of 10,000 means that
@@ -296,8 +297,8 @@ func scanOverdue(rows *sql.Rows) (client string, o Overdue, err error) {
 	if err := rows.Scan(&id, &first, &next, &attempts, &fails); err != nil {
 		return "", o, err
 	}
-	o.New = max(micros(first.Int64), 0)
-	if others := max(micros(next.Int64), 0); attempts.Int64 > 0 {
+	o.New = max(queue.Micros(first.Int64), 0)
+	if others := max(queue.Micros(next.Int64), 0); attempts.Int64 > 0 {
 		o.Retry = others
 	} else {
 		o.New = max(o.New, others)
@@ -335,7 +336,7 @@ func (t *tables) describe(ctx context.Context, c *ClientStats) error {
 		var entity []byte
 		var left int64
 		err := rows.Scan(&entity, &left, &p.Failures, &p.Reason)
-		p.Scope, p.Until = scopeOf(string(entity)), time.Now().Add(micros(left))
+		p.Scope, p.Until = scopeOf(string(entity)), time.Now().Add(queue.Micros(left))
 		c.Pauses = append(c.Pauses, p)
 		return err
 	})
@@ -347,7 +348,7 @@ func (t *tables) pausedUntil(ctx context.Context, client, entity string, setting
 	err = t.Query(ctx, t.DB, onePause, v, func(rows *sql.Rows) error {
 		var left int64
 		err := rows.Scan(&left)
-		end = time.Now().Add(micros(left))
+		end = time.Now().Add(queue.Micros(left))
 		return err
 	})
 	return end, err

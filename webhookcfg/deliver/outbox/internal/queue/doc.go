@@ -14,5 +14,6 @@
 //	drain.go      a client's line in a process
 //	load.go       what clients with a backlog may have under way
 //	writer.go     what is written, together
+//	clock.go      waits, and the database's times
 //	engine.go     what differs between databases; one file for each table beside it
 package queue

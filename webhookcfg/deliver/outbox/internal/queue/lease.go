@@ -114,7 +114,7 @@ func (p *process) lose() {
 
 // keepLease renews the lease.
 func (p *process) keepLease(ctx context.Context) {
-	for wait(ctx, lease/4) {
+	for Wait(ctx, lease/4) {
 		p.mu.Lock()
 		left := time.Until(p.valid)
 		p.mu.Unlock()

@@ -87,7 +87,7 @@ func (t *Tables) read(ctx context.Context, q *line.Question, v dialect.Values, p
 		if err := rows.Scan(&part, &r.Seq, &due, &r.Enqueued, &r.Resent, &entity, &r.Group, &r.Attempts, &wait, &r.ID, &r.ContentType, &r.Body, &age, &waited); err != nil {
 			return err
 		}
-		r.Entity, r.Wait, r.Age, r.Waited = string(entity), max(micros(wait), 0), micros(age), micros(waited)
+		r.Entity, r.Wait, r.Age, r.Waited = string(entity), max(Micros(wait), 0), Micros(age), Micros(waited)
 		dues[r.Seq] = due
 		parts[part].Rows = append(parts[part].Rows, r)
 		return nil
@@ -124,7 +124,7 @@ func (t *Tables) readNext(ctx context.Context, q *line.Question, v dialect.Value
 		var part int
 		var wait int64
 		err := rows.Scan(&part, &wait)
-		parts[part].Next = max(micros(wait), time.Microsecond)
+		parts[part].Next = max(Micros(wait), time.Microsecond)
 		return err
 	})
 }
@@ -138,7 +138,7 @@ func (t *Tables) list(ctx context.Context, client string, after line.Group) (a l
 		var entity []byte
 		var wait int64
 		err := rows.Scan(&g.Group, &entity, &wait)
-		g.Entity, g.Wait = string(entity), micros(wait)
+		g.Entity, g.Wait = string(entity), Micros(wait)
 		a.Groups = append(a.Groups, g)
 		return err
 	})
@@ -230,12 +230,6 @@ func names(all []string) string {
 	}
 	encoded, _ := json.Marshal(text) // texts
 	return string(encoded)
-}
-
-// micros converts the database's microseconds.
-func micros(n int64) time.Duration {
-	const most = 1 << 50
-	return time.Duration(max(min(n, most), -most)) * time.Microsecond
 }
 
 // body reads the body of a notification, or nil if it's gone.

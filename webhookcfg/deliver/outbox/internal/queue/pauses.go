@@ -47,9 +47,9 @@ func (s savedState) restore(now time.Time, saved time.Duration) pause.State {
 		if n == nil {
 			return time.Time{}
 		}
-		return now.Add(micros(*n) - saved)
+		return now.Add(Micros(*n) - saved)
 	}
-	return pause.State{Failures: s.Failures, Length: micros(s.Length), Until: at(s.Until), Asked: at(s.Asked), Tried: at(s.Tried)}
+	return pause.State{Failures: s.Failures, Length: Micros(s.Length), Until: at(s.Until), Asked: at(s.Asked), Tried: at(s.Tried)}
 }
 
 // pauseColumns are the parameters of a pause.
@@ -104,7 +104,7 @@ func (t *Tables) pauses(ctx context.Context, clients []string, now time.Time) (a
 			return fmt.Errorf("outbox: pause of a webhook in the tables: %w", err)
 		}
 		p.client, p.Entity, p.Override = string(client), string(entity), len(entity) > 0
-		p.Webhook, p.Host = states[0].restore(now, micros(saved)), states[1].restore(now, micros(saved))
+		p.Webhook, p.Host = states[0].restore(now, Micros(saved)), states[1].restore(now, Micros(saved))
 		all = append(all, p)
 		return nil
 	})

@@ -97,7 +97,7 @@ func (p *process) look(polling, work context.Context) {
 		}
 		timer.Stop()
 		if expects {
-			if !wait(polling, minPoll/2) {
+			if !Wait(polling, minPoll/2) {
 				return
 			}
 			if _, ok := p.expects(time.Now()); ok && rested.Before(next) {
@@ -119,7 +119,7 @@ func (p *process) look(polling, work context.Context) {
 		took := time.Since(start)
 		if err != nil {
 			p.options.Warn(polling, "can't look for notifications", err)
-			next = time.Now().Add(jitter(time.Second))
+			next = time.Now().Add(Jitter(time.Second))
 			clear(p.sightings) // others may have been cut off, too
 			continue
 		}
@@ -134,7 +134,7 @@ func (p *process) look(polling, work context.Context) {
 			if p.survey(polling, work) {
 				next = surveyEvery
 			}
-			survey = now.Add(jitter(next))
+			survey = now.Add(Jitter(next))
 		}
 		now = time.Now()
 		if isNews {
@@ -261,7 +261,7 @@ func (p *process) survey(polling, work context.Context) bool {
 		if next == "" {
 			return p.rewind(polling)
 		}
-		if !wait(polling, time.Since(start)) { // the others' turn
+		if !Wait(polling, time.Since(start)) { // the others' turn
 			return false
 		}
 		after = next

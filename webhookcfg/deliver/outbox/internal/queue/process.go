@@ -132,32 +132,12 @@ func (p *process) run(ctx context.Context) {
 	background.Wait()
 }
 
-// wait reports whether the time passed before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	// Timers that are due at once crash the race detector of Go 1.26 in a bubble of testing/synctest, if
-	// two goroutines run them at the same time.
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
-
-// jitter returns a random duration from d/2 to 3d/2.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 // stopDrains makes all drains start nothing more.
 func (p *process) stopDrains() {

@@ -112,7 +112,7 @@ func (q *Queue) Run(ctx context.Context) error {
 			return err
 		case err != nil:
 			q.options.Warn(ctx, "can't start", err)
-			wait(ctx, jitter(time.Second))
+			Wait(ctx, Jitter(time.Second))
 			continue
 		}
 		hasStarted = true

@@ -138,7 +138,7 @@ func (w *writer) run(ctx context.Context) {
 				break
 			}
 			w.process.options.Warn(ctx, "can't write what was delivered", err)
-			if !wait(ctx, jitter(delay)) {
+			if !Wait(ctx, Jitter(delay)) {
 				return
 			}
 		}
