@@ -78,12 +78,20 @@ const (
 func (o *Outbox) sendOneAgain(ctx context.Context, client, id string) error {
 	t := o.tables
 	v := values{"client": []byte(client), "id": id, "wait": resendEvery.Microseconds()}
-	rows, err := t.Exec(ctx, t.DB, sentAgain+` WHERE client = @client AND id = @id AND `+isLater+` AND resent <= {now} - @wait`, v)
+	var rows int64
+	err := t.Transaction(ctx, func(tx *sql.Tx) (err error) {
+		rows, err = t.Exec(ctx, tx, sentAgain+` WHERE client = @client AND id = @id AND `+isLater+` AND resent <= {now} - @wait`, v)
+		if err == nil && rows > 0 {
+			err = t.Wake(ctx, tx, client)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if rows > 0 {
-		return o.queue.Resent(ctx, client)
+		o.queue.Woken(client)
+		return nil
 	}
 	isKnown := false
 	err = t.Query(ctx, t.DB, `SELECT CASE WHEN `+isLater+` THEN 1 ELSE 0 END, resent + @wait - {now} FROM {message} WHERE client = @client AND id = @id`, v, func(rows *sql.Rows) error {
@@ -178,9 +186,7 @@ func (o *Outbox) resend(ctx context.Context) (found bool) {
 				o.warn(ctx, "can't send notifications again", fmt.Errorf("client %q: %w", client, err))
 			} else {
 				found = true
-				call, cancel := context.WithTimeout(ctx, callTimeout)
-				o.warn(ctx, "can't send at once what waits", o.queue.Resent(call, client))
-				cancel()
+				o.queue.Woken(client)
 			}
 			if !queue.Wait(ctx, min(max(resendWait, time.Since(start)), time.Second)) { // the others' turn
 				return false
@@ -261,7 +267,10 @@ func (t *tables) resendStep(ctx context.Context, tx *sql.Tx, client string) erro
 	}
 	var sent int64
 	if len(all) > 0 {
-		if sent, err = t.Exec(ctx, tx, sentAgain+` WHERE `+isOneOf(all), v); err != nil {
+		if sent, err = t.Exec(ctx, tx, sentAgain+` WHERE `+isOneOf(all), v); err == nil {
+			err = t.Wake(ctx, tx, client)
+		}
+		if err != nil {
 			return err
 		}
 	}

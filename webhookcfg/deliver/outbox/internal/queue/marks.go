@@ -26,14 +26,14 @@ func (t *Tables) mark(ctx context.Context, client, entity string) error {
 		_, err = t.Exec(ctx, t.DB, t.Engine.InsertOnce+` INTO {mark} (client, entity, n) SELECT client, @entity, 1 FROM {line} WHERE client = @client`+t.Engine.IfNew("client, entity"), v)
 	}
 	if err == nil {
-		err = t.wake(ctx, client)
+		err = t.Wake(ctx, t.DB, client)
 	}
 	return err
 }
 
-// wake makes a client's line due, whoever has it.
-func (t *Tables) wake(ctx context.Context, client string) error {
-	_, err := t.Exec(ctx, t.DB, `UPDATE {line} SET due = CASE WHEN owner <> 0 THEN `+t.Engine.least+`(due, 0) WHEN due > {now} THEN {now} ELSE due END WHERE client = @client`,
+// Wake makes a client's line due, whoever has it.
+func (t *Tables) Wake(ctx context.Context, c Conn, client string) error {
+	_, err := t.Exec(ctx, c, `UPDATE {line} SET due = CASE WHEN owner <> 0 THEN `+t.Engine.least+`(due, 0) WHEN due > {now} THEN {now} ELSE due END WHERE client = @client`,
 		dialect.Values{"client": []byte(client)})
 	return err
 }

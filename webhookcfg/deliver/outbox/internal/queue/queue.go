@@ -228,24 +228,19 @@ func (q *Queue) markChanged() {
 
 // Mark is Changed for those who want to wait, and to know the error.
 func (q *Queue) Mark(ctx context.Context, client, entity string) error {
-	return q.woken(client, q.tables.mark(ctx, client, entity))
-}
-
-// Resent says that notifications of a client were sent again.
-func (q *Queue) Resent(ctx context.Context, client string) error {
-	return q.woken(client, q.tables.wake(ctx, client))
-}
-
-// woken says that the line of a client was made due.
-func (q *Queue) woken(client string, err error) error {
-	if err != nil {
+	if err := q.tables.mark(ctx, client, entity); err != nil {
 		return err
 	}
+	q.Woken(client)
+	return nil
+}
+
+// Woken says that the line of a client was made due, so that this process needn't find that out.
+func (q *Queue) Woken(client string) {
 	q.changes.Add(1)
 	if p := q.running(); p != nil {
 		p.hintMark(client)
 	}
-	return nil
 }
 
 // Figures are those of a queue.

@@ -96,3 +96,30 @@ func TestSendAgainOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestSendAgainIsLost: what was sent again by a transaction whose response was lost goes out at once, of
+// one notification and of many.
+func TestSendAgainIsLost(t *testing.T) {
+	for name, what := range map[string]shown.Selection{"one": {ID: "m"}, "many": {Scope: webhookcfg.All()}} {
+		t.Run(name, func(t *testing.T) {
+			inSite(t, func(s *site) {
+				receiver := &peer{respond: does(413)}
+				s.set("a", "", s.peer(0, receiver))
+				s.enqueue("a", "e", "m")
+				n := s.run(outbox.Options{}, deliver.Options{})
+				s.awaitEnds(1, 10*time.Second)
+				time.Sleep(20 * time.Second) // the line has nothing to do
+				s.change(func() { receiver.respond = nil })
+				n.faults.mu.Lock()
+				n.faults.commit = func() (bool, error) { return true, errCut }
+				n.faults.mu.Unlock()
+				_ = n.SendAgain(s.t.Context(), "a", what) // its error says that it may be so
+				time.Sleep(time.Second)
+				n.faults.mu.Lock()
+				n.faults.commit = nil
+				n.faults.mu.Unlock()
+				s.awaitRequests(2, 5*time.Second, every)
+			})
+		})
+	}
+}
