@@ -647,14 +647,21 @@ func TestForgets(t *testing.T) {
 func TestWindow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hosts, most int
+		isSet       bool // before
 	}{
-		"one host": {1, roomHost * 4}, "many hosts": {400, roomOverrides},
+		"one host": {1, roomHost * 4, true}, "many hosts": {400, roomOverrides, true},
+		"one host, set now": {1, roomHost * 4, false}, "many hosts, set now": {400, roomOverrides, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := calm(t)
 			h.slow = time.Hour
 			for i := range 400 {
 				h.override(fmt.Sprint("e", i), fmt.Sprint("slow", i%tt.hosts), 1)
+			}
+			if tt.isSet {
+				h.pass(time.Minute)
+			}
+			for i := range 400 {
 				h.enqueue(fmt.Sprint("e", i), 10)
 			}
 			most := 0
