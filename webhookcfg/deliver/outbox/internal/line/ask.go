@@ -168,7 +168,7 @@ func (l *Line) askFor(q *Question, w *webhook, planned map[*host]int, now time.T
 			return
 		}
 		planned[w.host] += limit
-		l.add(q, Part{Group: g.id, All: g.all, Limit: limit}, g, now)
+		l.add(q, Part{Group: g.id, All: g.isAll(), Limit: limit}, g, now)
 	}
 	if !next.IsZero() {
 		l.alarmFor(w, next)

@@ -52,7 +52,6 @@ type group struct {
 	id     Group
 	entity string    // whose override they waited for, if it's an override's
 	of     *webhook  // that takes them now; nil if it's unsorted
-	all    bool      // also those that aren't due, since the webhook was set again since
 	more   bool      // there may be some that may go now
 	next   time.Time // when the next one may go; zero: none that we know of
 
@@ -65,6 +64,9 @@ type group struct {
 func (g *group) isDue(now time.Time) bool {
 	return g.more || !g.next.IsZero() && !g.next.After(now)
 }
+
+// isAll reports whether those that aren't due may go, too, since the webhook was set again meanwhile.
+func (g *group) isAll() bool { return g.of != nil && !g.of.owns(g.id) }
 
 // open says that there may be notifications of any entity.
 func (g *group) open() { g.isLeft, g.back = false, nil }

@@ -483,7 +483,7 @@ func (h *history) law() {
 		if l.rows[s.seq] != nil || asks[s.group] || asksEntity[s.entity] || looks[s.entity] {
 			continue
 		}
-		if g := l.groups[s.group]; g != nil && (g.isDue(h.now) || !g.next.IsZero() && !g.all && !g.next.After(s.due.Add(100*time.Millisecond))) {
+		if g := l.groups[s.group]; g != nil && (g.isDue(h.now) || !g.next.IsZero() && !g.isAll() && !g.next.After(s.due.Add(100*time.Millisecond))) {
 			continue
 		}
 		if !s.group.isUnsorted() && lists {

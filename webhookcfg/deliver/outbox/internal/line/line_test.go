@@ -845,6 +845,24 @@ func TestStaleView(t *testing.T) {
 	h.await("e", 2, 10*time.Minute)
 }
 
+// TestOverrideComesBack: a view in which an override is gone for a moment makes no retry go out early.
+func TestOverrideComesBack(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = Failure
+	h.override("e", "b", 1)
+	h.enqueue("e", 3)
+	h.pass(time.Second)
+	h.line.Looked("e", h.base, h.now)
+	h.line.Looked("e", h.overrides["e"], h.now)
+	before := h.attempts
+	h.pass(3 * time.Second)
+	if h.attempts > before {
+		t.Errorf("%d attempts before a retry is due", h.attempts-before)
+	}
+	delete(h.down, "b")
+	h.await("e", 3, 2*time.Second)
+}
+
 // TestBacklogOfAnEntity: what's left of an entity with a backlog isn't read through again for the others
 // each time that it comes back, since there are none.
 func TestBacklogOfAnEntity(t *testing.T) {

@@ -80,7 +80,7 @@ func (l *Line) list(a Answer, now time.Time) {
 				continue // it's found with the webhook
 			}
 		}
-		if g := l.known(f.Group, f.Entity); g.all || f.Wait <= 0 {
+		if g := l.known(f.Group, f.Entity); g.isAll() || f.Wait <= 0 {
 			l.mark(f.Group, f.Entity)
 		} else {
 			l.expect(f.Group, f.Entity, now.Add(f.Wait))

@@ -87,7 +87,6 @@ func (l *Line) set(w *webhook, h Hook, now time.Time) {
 	w.restored = nil
 	w.setting, w.target = h.Setting, h.Target
 	for _, g := range w.groups {
-		g.all = !w.owns(g.id)
 		g.reset()
 	}
 	l.ask(w)
@@ -122,7 +121,7 @@ func (l *Line) rehost(w *webhook, was *host) {
 // end ends an override that's no longer set. Its entity has the base.
 func (l *Line) end(w *webhook, now time.Time) {
 	for _, g := range w.groups {
-		g.of, g.all = l.base, true
+		g.of = l.base
 		g.reset()
 	}
 	l.base.groups = append(l.base.groups, w.groups...)
@@ -195,24 +194,18 @@ func (w *webhook) hasOutside() bool {
 
 // known returns what the line knows about a group. If it's an override's, the entity says whose.
 func (l *Line) known(id Group, entity string) *group {
-	w := l.base // of other groups, whatever webhook some of their entities have now
-	if id.isOverride() {
-		w = l.current(entity)
-	}
 	g := l.groups[id]
-	switch {
-	case g == nil:
-		g = &group{id: id, entity: entity}
-		l.groups[id] = g
-	case g.of == nil || g.of == w:
+	if g != nil {
 		return g
-	default: // the override has come back
-		g.of.groups = remove(g.of.groups, g)
-		g.reset()
 	}
+	g = &group{id: id, entity: entity}
+	l.groups[id] = g
 	if !id.isUnsorted() {
-		g.of, g.all = w, !w.owns(id)
-		w.groups = append(w.groups, g)
+		g.of = l.base // of other groups, whatever webhook some of their entities have now
+		if id.isOverride() {
+			g.of = l.current(entity)
+		}
+		g.of.groups = append(g.of.groups, g)
 	}
 	return g
 }
@@ -238,12 +231,7 @@ func (l *Line) askMore(g *group) {
 // expect says that a group has a notification that may go at a time.
 func (l *Line) expect(id Group, entity string, at time.Time) {
 	g := l.known(id, entity)
-	if g.all {
-		g.more = true
-		g.open()
-	} else {
-		g.next = earliest(g.next, at)
-	}
+	g.next = earliest(g.next, at)
 	if g.of != nil {
 		l.ask(g.of)
 	} else {
