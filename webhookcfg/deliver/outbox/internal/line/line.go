@@ -102,7 +102,6 @@ func (l *Line) Resent() {
 // works again. The caller may see the new webhook only a while later, so it's looked up several times. One
 // that's still the same gets an attempt at once, at most once a minute.
 func (l *Line) Changed(entity string, now time.Time) {
-	delete(l.gathered, entity)
 	l.trials[entity] = true
 	for _, after := range lookAfter {
 		l.look(entity, now.Add(after))
