@@ -845,7 +845,8 @@ func TestStaleView(t *testing.T) {
 	h.await("e", 2, 10*time.Minute)
 }
 
-// TestOverrideComesBack: a view in which an override is gone for a moment makes no retry go out early.
+// TestOverrideComesBack: a view in which an override is gone for a moment makes no retry go out early, and
+// no work afterwards.
 func TestOverrideComesBack(t *testing.T) {
 	h := calm(t)
 	h.down["b"] = Failure
@@ -861,6 +862,65 @@ func TestOverrideComesBack(t *testing.T) {
 	}
 	delete(h.down, "b")
 	h.await("e", 3, 2*time.Second)
+
+	h.down["b"] = Failure
+	h.enqueue("e", 20)
+	h.pass(30 * time.Minute)
+	h.line.Looked("e", h.base, h.now)
+	h.line.Looked("e", h.overrides["e"], h.now)
+	h.pass(time.Minute)
+	attempts, questions, written := h.attempts, h.questions, h.written
+	h.pass(time.Hour)
+	attempts, questions, written = h.attempts-attempts, h.questions-questions, h.written-written
+	if attempts > 12 || questions > attempts || written > attempts {
+		t.Errorf("%d attempts, %d questions and %d writes in an hour of pauses", attempts, questions, written)
+	}
+}
+
+// TestGoneUnnoticed: if an override is found to be gone before what waits for it could be asked for, the base
+// gets all of it, also what waits since a former setting that the line hasn't heard of.
+func TestGoneUnnoticed(t *testing.T) {
+	h := calm(t)
+	h.down["b"] = NoConnection
+	h.override("o", "b", 1)
+	h.override("e", "b", 1)
+	h.enqueue("o", 5)
+	h.enqueue("e", 3)
+	h.pass(30 * time.Minute)
+	h.override("e", "b", 2)
+	h.broken["e"] = true
+	h.restart()
+	h.pass(time.Minute)
+	h.broken["e"] = false
+	h.pass(time.Minute)
+	delete(h.overrides, "e")
+	h.enqueue("e", 1)
+	h.await("e", 4, 5*time.Second)
+}
+
+// TestAloneAgain: once a client has no overrides any more, what's new isn't read while what was sorted for
+// the base before is still being written.
+func TestAloneAgain(t *testing.T) {
+	h := calm(t)
+	h.limits = Limits{PerClient: 16, PerHost: 16, MaxPause: time.Hour}
+	h.restart()
+	h.line.SetAlone(false)
+	h.pass(time.Minute)
+	h.takes = time.Millisecond
+	const n = 500 // more than fit
+	for i := range n {
+		h.enqueue(fmt.Sprint("e", i), 1)
+	}
+	h.pass(time.Millisecond) // writes take longer
+	h.line.SetAlone(true)
+	for i := range n {
+		h.enqueue(fmt.Sprint("e", n-1-i), 1)
+	}
+	h.read = 0
+	h.pass(time.Minute)
+	if h.waiting() > 0 || h.read > 3*n {
+		t.Errorf("%d wait, and %d were read", h.waiting(), h.read)
+	}
 }
 
 // TestBacklogOfAnEntity: what's left of an entity with a backlog isn't read through again for the others
