@@ -19,6 +19,7 @@ type faults struct {
 	takes  time.Duration                   // how long each call takes
 	gate   chan struct{}                   // if set, calls wait until it's closed
 	commit func() (isDone bool, err error) // if set, says what a commit does
+	fails  func(query string) bool         // if set, says which queries fail
 }
 
 var errCut = errors.New("the connection is gone")
@@ -70,6 +71,21 @@ func (f *faults) freeze() (thaw func()) {
 		f.mu.Unlock()
 		close(gate)
 	}
+}
+
+// refuse lets some queries fail.
+func (f *faults) refuse(fails func(query string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails = fails
+}
+
+// refuses reports whether a query fails.
+func (f *faults) refuses(query string) bool {
+	f.mu.Lock()
+	fails := f.fails
+	f.mu.Unlock()
+	return fails != nil && fails(query)
 }
 
 // connector opens connections with faults.
@@ -137,6 +153,9 @@ func (c *faultyConn) ExecContext(ctx context.Context, query string, args []drive
 func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if err := c.pass(ctx); err != nil {
 		return nil, err
+	}
+	if c.faults.refuses(query) {
+		return nil, errCut
 	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
