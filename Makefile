@@ -82,7 +82,7 @@ integration:
 	$(call each,$(filter-out .,$(PUBLIC)),go test -vet=off -race -count=1 -timeout=30m ./...)
 	$(call each,$(EXAMPLES),go test -vet=off -count=1 -timeout=30m ./...)
 	$(call each,$(ENGINES),go test -vet=off -race $(UNRACED) -count=1 -timeout=30m ./...)
-	$(call each,$(ENGINES),go test -vet=off -count=1 -timeout=60m -run Histories . -args -histories=200 -processhistories=100)
+	$(call each,$(ENGINES),go test -vet=off -count=1 -timeout=60m -run Histories . -args -histories=1000 -processhistories=100)
 	$(call each,$(PUBLIC),for release in $(OTHER); do \
 		GOTOOLCHAIN=$$release go vet ./...; GOTOOLCHAIN=$$release go test -vet=off -count=1 -timeout=30m ./...; done)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200

@@ -246,6 +246,7 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { run(t, uint64(seed)) })
 		})
 	}

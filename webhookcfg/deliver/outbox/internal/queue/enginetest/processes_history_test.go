@@ -241,6 +241,7 @@ func TestProcessHistories(t *testing.T) {
 			seed = *onlyHistory
 		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { runProcesses(t, uint64(seed)) })
 		})
 		if *onlyHistory >= 0 {
