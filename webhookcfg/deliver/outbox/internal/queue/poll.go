@@ -83,34 +83,20 @@ func (p *process) look(polling, work context.Context) {
 	lastFound := time.Now()
 	var next, rested, survey time.Time
 	for {
-		timer := time.NewTimer(max(time.Until(next), time.Microsecond))
-		hinted, expects := false, false
-		select {
-		case <-polling.Done():
-			timer.Stop()
+		hinted, expects := p.await(polling, next)
+		switch {
+		case polling.Err() != nil:
 			return
-		case <-p.hints:
-			hinted = true
-		case <-p.enqueuing:
-			expects = true
-		case <-timer.C:
-		}
-		timer.Stop()
-		if expects {
-			if !Wait(polling, minPoll/2) {
-				return
-			}
+		case expects:
 			if _, ok := p.expects(time.Now()); ok && rested.Before(next) {
 				next = rested
 			}
 			continue // otherwise it has been committed, and we were told
-		}
-		if !p.mayStart() {
+		case !p.mayStart():
 			clear(p.sightings) // what keeps us from renewing the lease may keep others from it
 			next = time.Now().Add(maxPoll)
 			continue
-		}
-		if hinted {
+		case hinted:
 			p.followHints(polling, work)
 			continue
 		}
@@ -146,6 +132,21 @@ func (p *process) look(polling, work context.Context) {
 			next = at
 		}
 	}
+}
+
+// await waits for a hint, until a moment after an Enqueue, or until a time.
+func (p *process) await(polling context.Context, next time.Time) (hinted, expects bool) {
+	timer := time.NewTimer(max(time.Until(next), time.Microsecond))
+	defer timer.Stop()
+	select {
+	case <-polling.Done():
+	case <-p.hints:
+		hinted = true
+	case <-p.enqueuing:
+		expects = Wait(polling, minPoll/2)
+	case <-timer.C:
+	}
+	return hinted, expects
 }
 
 // followHints claims the clients that were hinted at, and looks at the marks of those that the
@@ -303,7 +304,47 @@ func (p *process) free(kind int, isWanted bool) int {
 // no turn become due, and so do those that are waiting, so they wait in the tables, in one order with
 // all others. Only a poll knows of all that want a turn.
 func (p *process) claim(polling, work context.Context, isPoll bool, due, news, waiting []string) bool {
+	due, news, late := p.share(isPoll, due, news)
+	claims, waiting := slices.Concat(due, news), append(waiting, late...)
+	if len(claims)+len(waiting) == 0 {
+		return false
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(polling, callTimeout)
+	defer cancel()
+	claimed, err := p.tables.claim(call, &p.identity, claims, waiting, isPoll)
+	var pauses []clientPause
+	var marks []mark
+	if err == nil && len(claimed) > 0 {
+		if pauses, err = p.tables.pauses(call, claimed, start); err == nil {
+			marks, err = p.tables.marks(call, p.id, claimed)
+		}
+	}
+	if errors.Is(err, errLost) {
+		p.lose()
+	}
+	p.unsure = p.unsure[min(len(due), len(p.unsure)):]
+	if err != nil {
+		p.options.Warn(polling, "can't claim clients", err)
+		p.unsure = slices.Concat(p.unsure, claims, waiting)
+		return false
+	}
+	p.extended(start)
+	p.remember(claims, start)
+	for _, client := range claimed {
+		kind := turnDue
+		if slices.Contains(news, client) {
+			kind = turnNews
+		}
+		p.start(work, client, kind, pauses, marks)
+	}
+	return len(claimed) > 0
+}
+
+// share returns those of the clients that have a turn now. Those with news that have none are late.
+func (p *process) share(isPoll bool, due, news []string) (dueNow, newsNow, late []string) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	seen := make(map[string]bool)
 	others := func(clients []string) []string {
 		return slices.DeleteFunc(clients, func(client string) bool {
@@ -331,46 +372,7 @@ func (p *process) claim(polling, work context.Context, isPoll bool, due, news, w
 		p.yields = max(min(len(news)-fresh, p.active[turnDue]+dues-p.half()), 0)
 	}
 	p.yield()
-	p.mu.Unlock()
-	claims := slices.Concat(due[:dues], news[:fresh])
-	waiting = append(waiting, news[fresh:]...)
-	if len(claims)+len(waiting) == 0 {
-		return false
-	}
-	start := time.Now()
-	call, cancel := context.WithTimeout(polling, callTimeout)
-	defer cancel()
-	claimed, err := p.tables.claim(call, &p.identity, claims, waiting, isPoll)
-	var pauses []clientPause
-	var marks []mark
-	if err == nil && len(claimed) > 0 {
-		if pauses, err = p.tables.pauses(call, claimed, start); err == nil {
-			marks, err = p.tables.marks(call, p.id, claimed)
-		}
-	}
-	if errors.Is(err, errLost) {
-		p.lose()
-	}
-	p.unsure = p.unsure[min(dues, len(p.unsure)):]
-	if err != nil {
-		p.options.Warn(polling, "can't claim clients", err)
-		p.unsure = slices.Concat(p.unsure, claims, waiting)
-		return false
-	}
-	p.extended(start)
-	p.remember(claims, start)
-	isNews := make(map[string]bool)
-	for _, client := range news[:fresh] {
-		isNews[client] = true
-	}
-	for _, client := range claimed {
-		kind := turnDue
-		if isNews[client] {
-			kind = turnNews
-		}
-		p.start(work, client, kind, pauses, marks)
-	}
-	return len(claimed) > 0
+	return due[:dues], news[:fresh], news[fresh:]
 }
 
 // yield lets lines that are due look whether it's they who give their turn to one with something new.
