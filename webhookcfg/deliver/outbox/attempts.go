@@ -96,11 +96,14 @@ type attempt struct {
 }
 
 // Webhook is where the attempt goes.
-func (a *attempt) Webhook() line.Hook {
-	if a.made == nil {
-		return a.hookOf(deliver.Destination{Webhook: a.result.Webhook})
+func (a *attempt) Webhook() (h line.Hook, isKnown bool) {
+	switch {
+	case a.made != nil:
+		return a.hookOf(a.made.Destination()), true
+	case a.result.Reason == deliver.ReasonMessage:
+		return h, false // it's invalid wherever it goes
 	}
-	return a.hookOf(a.made.Destination())
+	return a.hookOf(deliver.Destination{Webhook: a.result.Webhook}), true
 }
 
 // Send makes the attempt.

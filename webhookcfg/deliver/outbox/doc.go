@@ -56,9 +56,10 @@
 // # When your own side fails
 //
 // If the store, the keys or [deliver.Options.Prepare] fail, the entity rests for 1 to 30 seconds,
-// and that doesn't count as an attempt. If they still fail a day after the schedule would have ended,
-// the notification is given up. If the error wraps [webhookcfg.ErrInvalidArgument], it's given up at
-// once, with the reason "message", and those behind it go on.
+// and that doesn't count as an attempt. While the store fails, notifications wait. If the keys or Prepare
+// still fail a day after the schedule would have ended, the notification is given up. If an error wraps
+// [webhookcfg.ErrInvalidArgument], it's given up at once, with the reason "message", and those behind it
+// go on.
 //
 // # What clients see
 //

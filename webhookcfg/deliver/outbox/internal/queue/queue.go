@@ -27,8 +27,8 @@ type Sender interface {
 
 // Attempt is an attempt that may start.
 type Attempt interface {
-	// Webhook is where it goes.
-	Webhook() line.Hook
+	// Webhook is the one in effect, where the attempt goes. It isn't known if there's nothing to send anywhere.
+	Webhook() (h line.Hook, isKnown bool)
 	// Send makes it. It isn't called if the attempt isn't made after all.
 	Send(ctx context.Context) Outcome
 }

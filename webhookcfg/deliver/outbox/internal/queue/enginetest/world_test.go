@@ -270,7 +270,7 @@ type attempt struct {
 	row     *line.Row
 }
 
-func (a *attempt) Webhook() line.Hook { return a.hook }
+func (a *attempt) Webhook() (line.Hook, bool) { return a.hook, true }
 
 // delays are those of the schedule.
 var delays = []time.Duration{5 * time.Second, 20 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}
