@@ -172,6 +172,58 @@ func TestStrayBytesBeforeNextRequest(t *testing.T) {
 	})
 }
 
+// TestStrayResponse: a second response that comes when a connection was chosen for the next request, and
+// before that is written, isn't taken for the response to it.
+func TestStrayResponse(t *testing.T) {
+	discardLog(t)
+	for _, status := range []string{"200 OK", "410 Gone"} {
+		synctest.Test(t, func(t *testing.T) {
+			var received atomic.Int32
+			early := make(chan struct{})
+			client := newClient(t, inMemory(t, newAuthority(t), func(conn net.Conn) {
+				reader := bufio.NewReader(conn)
+				for {
+					if _, err := http.ReadRequest(reader); err != nil {
+						return
+					}
+					_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+					if received.Add(1) == 1 {
+						<-early
+						_, _ = io.WriteString(conn, "HTTP/1.1 "+status+"\r\nContent-Length: 2\r\n\r\nok")
+					}
+				}
+			}))
+			send := func(ctx context.Context) (*http.Response, error) {
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+receiverName+"/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := client.Do(req)
+				if err == nil {
+					err = readAll(resp)
+				}
+				return resp, err
+			}
+			if _, err := send(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			isFirst := true
+			next := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteHeaderField: func(string, []string) {
+				if isFirst {
+					isFirst = false
+					close(early)
+					synctest.Wait()
+				}
+			}})
+			resp, err := send(next)
+			if err != nil || resp.StatusCode != http.StatusNoContent || received.Load() != 2 {
+				t.Errorf("%s: %v, %v; %d of 2 were received", status, resp, err, received.Load())
+			}
+			client.CloseIdleConnections()
+		})
+	}
+}
+
 // discardLog hides what net/http logs of stray bytes.
 func discardLog(t *testing.T) {
 	out := log.Writer()

@@ -154,6 +154,7 @@ func (c *pooledConn) Read(b []byte) (int, error) {
 		c.pool.mu.Lock()
 		c.pool.keepStray(c)
 		c.pool.mu.Unlock()
+		return 0, net.ErrClosed // net/http could take them for the response to a request that isn't written any more
 	}
 	return n, err
 }
