@@ -34,10 +34,15 @@ func parseAddress(text, prefix string) (address, error) {
 			// Don't show the text: the shell may have put a password there.
 			return address{}, errors.New("env: takes the name of a variable, as in env:STORE, without a dollar sign")
 		}
-		if text = strings.TrimRight(os.Getenv(name), "\n"); text == "" { // a file that fills it often ends a line
+		value := os.Getenv(name)
+		if text = strings.TrimSpace(value); text == "" {
 			return address{}, fmt.Errorf("the environment variable %s is not set", name)
 		}
-		if err := textfile.Check(text); err != nil { // perhaps it comes from a file
+		err := textfile.Check(value) // perhaps it comes from a file, which often ends a line
+		if err == nil && strings.Contains(text, "\n") {
+			err = errors.New("want one line")
+		}
+		if err != nil {
 			return address{}, fmt.Errorf("the environment variable %s: %w", name, err)
 		}
 	}

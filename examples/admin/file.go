@@ -226,7 +226,7 @@ func backup(ctx context.Context, s *session) (code int, err error) {
 	if !errors.Is(asked, running.ErrNobodyListens) {
 		return failure, asked
 	}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
+	if err := checkFilled(path); err != nil {
 		return failure, err
 	}
 	file, err := store.OpenFile(path, s.openOptions().file())

@@ -170,6 +170,25 @@ func TestBackup(t *testing.T) {
 	}
 }
 
+// TestEmptyFile: an empty file, such as a backup for which there was no room, isn't a store without webhooks, and
+// stays as it is.
+func TestEmptyFile(t *testing.T) {
+	f := newFixture(t)
+	if err := os.WriteFile(f.path("empty"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"health", f.at("empty")}, {"clients", f.at("empty")}, {"backup", f.at("empty"), f.at("other")},
+		{"verify", f.at("empty"), f.at("webhooks")}, {"copy", "-replace", f.at("empty"), f.at("webhooks")},
+	} {
+		f.run(t.Context(), failure, "", "restore a backup", args...)
+	}
+	if info, err := os.Stat(f.path("empty")); err != nil || info.Size() > 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	f.run(t.Context(), success, "a\n", "", "clients", f.at("webhooks"))
+}
+
 func TestCheckAndSalvage(t *testing.T) {
 	f := newFixture(t)
 	f.run(t.Context(), success, "is intact: 4 changes", "", "check", f.at("webhooks"))

@@ -115,9 +115,21 @@ func (st *opened) mustHaveSomething(ctx context.Context) error {
 	return nil
 }
 
+// checkFilled returns an error if a file is missing or empty. OpenFile would make a new store of it.
+func checkFilled(path string) error {
+	info, err := os.Lstat(filepath.Clean(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		return fmt.Errorf("%s is empty, so it isn't the file of a store: restore a backup", path)
+	}
+	return nil
+}
+
 func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
 	if !o.migrate {
-		if _, err := os.Lstat(filepath.Clean(a.place)); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
+		if err := checkFilled(a.place); err != nil {
 			return nil, err
 		}
 	}
