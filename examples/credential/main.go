@@ -53,7 +53,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("credential", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	path := flags.String("file", "credentials", "credential `file`")
-	name := flags.String("name", "", "with add and rotate: the `name` of the secret")
+	var name string
+	filled.Var(flags, &name, "name", "with add and rotate: the `name` of the secret")
 	old := flags.Bool("old", false, "with retire: only the secrets other than the newest, which is the last line of the id that hasn't ended")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: credential [flags] add ID | rotate ID | retire ID | list")
@@ -80,9 +81,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	case command == "list" && flags.NArg() == 1:
 		return list(*path, stdout)
 	case command == "add" && flags.NArg() == 2:
-		return addSecret(*path, id, *name, lines.add, stdout)
+		return addSecret(*path, id, name, lines.add, stdout)
 	case command == "rotate" && flags.NArg() == 2:
-		return addSecret(*path, id, *name, lines.rotate, stdout)
+		return addSecret(*path, id, name, lines.rotate, stdout)
 	case command == "retire" && flags.NArg() == 2:
 		return retire(*path, id, *old, stdout)
 	}

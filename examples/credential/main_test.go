@@ -146,6 +146,16 @@ func TestNewestHasNotEnded(t *testing.T) {
 	}
 }
 
+// TestEmptyName: a name that a script left empty is refused.
+func TestEmptyName(t *testing.T) {
+	f := newFixture(t)
+	for _, command := range []string{"add", "rotate"} {
+		if _, err := f.run("-name", "", command, "acme"); err == nil || !strings.Contains(err.Error(), "perhaps because a variable isn't set") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
 // TestRetireNamesOtherIDs: whoever shuts a client out learns which of its ids are left.
 func TestRetireNamesOtherIDs(t *testing.T) {
 	f := newFixture(t)

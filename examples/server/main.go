@@ -78,8 +78,8 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	if flags.NArg() > 0 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if cfg.listen == "" { // which would mean all addresses
-		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
+	if cfg.listen == "" || strings.HasSuffix(cfg.listen, ":") { // which would mean all addresses, or any port
+		return cfg, errors.New("-listen is empty, or has no port, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
 	}
 	return cfg, nil
 }

@@ -210,6 +210,7 @@ func TestFlags(t *testing.T) {
 	cancel() // so that the service doesn't start if a flag is accepted
 	for _, args := range [][]string{
 		{"-listen", ""},
+		{"-listen", "127.0.0.1:"},
 		{"-store", "cloud"},
 		{"-credentials", filepath.Join(dir, "none")},
 		{"-credentials", empty},
