@@ -156,30 +156,30 @@ func (d *database) ready(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.revision(ctx); err != nil {
-		return lost(err, createSecrets)
-	}
-	if err := d.Healthy(ctx); err != nil {
-		return lost(err, createModules)
-	}
-	return nil
+	return d.Healthy(ctx)
 }
 
-// lost returns the error of a table's query, with what to do if the table isn't there.
-func lost(err error, create string) error {
-	return fmt.Errorf("%w: if the table is missing, restore it from a backup, with its key and index; only if you can do without what was in it, run %s",
-		err, strings.Join(strings.Fields(create), " "))
+// ownTables are those of modules and secrets. Without its key, a row could be there twice, or none could be
+// added.
+var ownTables = []struct{ name, create, columns, key string }{
+	{"modules", createModules, "client, id, state, version", "client, id"},
+	{"secrets", createSecrets + "; " + indexRetired, "client, name, hash", "client, name"},
 }
 
-// Healthy returns nil if the table of modules can be read, and the files of SQLite are where they were. The
-// webhooks, the queue and the credentials each look at their own tables.
+// Healthy returns nil if the tables of modules and secrets are there, with their keys, and the files of SQLite
+// are where they were. The webhooks and the queue look at their own tables.
 func (d *database) Healthy(ctx context.Context) error {
 	if err := d.file.inPlace(); err != nil {
 		return err
 	}
-	var n int
-	if err := d.QueryRowContext(ctx, findModule, "", "").Scan(&n); err != nil {
-		return err
+	for _, t := range ownTables {
+		// It only makes a plan, which needs the key, and the privilege to insert.
+		plan := "EXPLAIN INSERT INTO " + t.name + " (" + t.columns + ") SELECT " + t.columns + " FROM " + t.name + " WHERE 1 = 0 ON CONFLICT (" + t.key + ") DO NOTHING"
+		if _, err := d.ExecContext(ctx, plan); err != nil {
+			return fmt.Errorf("the table %s can't be used: %w: if it's missing, restore it from a backup, with its key and index, which pg_restore -t leaves out; "+
+				"if only its key is missing, run ALTER TABLE %[1]s ADD PRIMARY KEY (%[3]s); only if you can do without what was in it, run %[4]s",
+				t.name, err, t.key, strings.Join(strings.Fields(t.create), " "))
+		}
 	}
 	return d.file.hasLog(ctx, d.DB)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -73,6 +74,31 @@ func TestSQLitePath(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestTablesWithoutKeys: without the key of modules or secrets, as after a restore of single tables, no command
+// starts, and the error names the table.
+func TestTablesWithoutKeys(t *testing.T) {
+	for _, table := range []string{"modules", "secrets"} {
+		store := newStore(t)
+		d, err := openDatabase(store, false, newLogger(t.Output()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		for _, statement := range []string{"CREATE TABLE bare AS SELECT * FROM " + table, "DROP TABLE " + table, "ALTER TABLE bare RENAME TO " + table} {
+			if _, err := d.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "the table " + table + " can't be used: "
+		if err := d.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", table, err)
+		}
+		if err := run(t.Context(), []string{"-store", store, "add", "acme"}, withMaster, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: add: %v", table, err)
 		}
 	}
 }
