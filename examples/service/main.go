@@ -154,6 +154,8 @@ func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(most+1))
 	case cfg.listen == "": // which would mean all addresses
 		return cfg, errors.New("-listen is empty, perhaps because a variable isn't set: want an address like 127.0.0.1:8080")
+	case hasNoPort(cfg.listen), hasNoPort(cfg.metrics):
+		return cfg, errors.New("-listen or -metrics ends after the colon, perhaps because a variable isn't set: want an address like 127.0.0.1:8080; port 0 picks a free one")
 	case cfg.drain < 0:
 		return cfg, fmt.Errorf("-drain %v: must not be negative", cfg.drain)
 	}
@@ -168,6 +170,9 @@ func parse(args []string, lookup environment, stderr io.Writer) (cfg config, err
 	}
 	return cfg, cfg.readSecrets(lookup)
 }
+
+// hasNoPort reports whether an address has an empty port, which would mean any.
+func hasNoPort(address string) bool { return strings.HasSuffix(address, ":") }
 
 // environment is [os.LookupEnv].
 type environment func(name string) (value string, isSet bool)
@@ -190,10 +195,27 @@ func (cfg *config) readSecrets(lookup environment) error {
 		return errors.New("environment variable MASTER or MASTER_FILE: masters are separated by blanks: leave out commas, semicolons and quotes")
 	}
 	for master := range strings.FieldsSeq(masters) {
+		if err := checkMaster(master); err != nil {
+			return fmt.Errorf("environment variable MASTER or MASTER_FILE: %w", err)
+		}
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
 	if cfg.dev && len(cfg.masters) == 0 {
 		cfg.masters = [][]byte{[]byte(rand.Text() + rand.Text())} // other keys at each start
+	}
+	return nil
+}
+
+// checkMaster refuses what stands for a master, or contains one: all keys would be derived from text that
+// others can guess, or differ from what they were.
+func checkMaster(master string) error {
+	switch _, err := os.Stat(master); {
+	case err == nil:
+		return errors.New("it's the path of a file: set MASTER_FILE to that")
+	case strings.HasPrefix(master, "MASTER"):
+		return errors.New("it's a line of a script: leave out what comes before the value")
+	case strings.ContainsAny(master, "${}<>"):
+		return errors.New("it has a character of a placeholder, $ { } < or >: fill it in")
 	}
 	return nil
 }

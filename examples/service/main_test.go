@@ -649,6 +649,8 @@ func TestBadArguments(t *testing.T) {
 		{"a password that isn't escaped", []string{"-store", "postgres://app:12/s3cret@127.0.0.1/app"}, "in a password, write / as %2F"},
 		{"a password with a #", []string{"-store", "postgres://app:12#s3cret@127.0.0.1/app"}, "write it as %23"},
 		{"no address", []string{"-store", there, "-listen", ""}, "-listen is empty"},
+		{"no port", []string{"-store", there, "-listen", "127.0.0.1:"}, "ends after the colon"},
+		{"no port for metrics", []string{"-store", there, "-metrics", "127.0.0.1:"}, "ends after the colon"},
 		{"empty command", []string{"-store", there, ""}, " is empty, perhaps"},
 		{"empty client", []string{"-store", there, "replay", ""}, " is empty, perhaps"},
 		{"empty name of a secret", []string{"-store", there, "retire", "acme", ""}, " is empty, perhaps"},
@@ -673,6 +675,22 @@ func TestBadArguments(t *testing.T) {
 	for name, lookup := range map[string]environment{"none": nothing, "short": variables(map[string]string{"MASTER": "too-short"})} {
 		if err := run(t.Context(), []string{"-store", there}, lookup, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "MASTER, want for instance the output of openssl") {
 			t.Errorf("with the master %q: %v", name, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "a-file-with-a-master-that-is-long-enough")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for master, want := range map[string]string{
+		file:                                     "set MASTER_FILE to that",
+		"MASTER=" + master:                       "it's a line of a script",
+		"$MASTER_SECRET_that_is_long_enough_aa":  "placeholder",
+		"{{.Values.master.that.is.long.enough}}": "placeholder",
+		"<the-output-of-openssl-rand-base64-32>": "placeholder",
+	} {
+		lookup := variables(map[string]string{"MASTER": master})
+		if err := run(t.Context(), []string{"-store", there}, lookup, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), master) {
+			t.Errorf("with the master %q: %v, want %q", master, err, want)
 		}
 	}
 }
