@@ -1,9 +1,11 @@
 package enginetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/line"
 	"example.com/go-webhookcfg/webhookcfg/deliver/outbox/internal/queue"
 )
 
@@ -27,5 +29,41 @@ func TestSurveyFindsRests(t *testing.T) {
 		}
 		w.mu.Unlock()
 		t.Log(w.within(2 * time.Minute))
+	})
+}
+
+// TestSurveyOfHeldLines: a notification that was committed more than a minute after later ones goes out within
+// about another minute, if its client's line is busy with retries all the time, too.
+func TestSurveyOfHeldLines(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.limits.MaxPause = 3 * time.Second
+		w.set("acme", "", "bad")
+		w.set("acme", "good", "good")
+		w.receives("bad", receiver{takes: 5 * time.Millisecond, fails: line.Failure})
+		if _, err := w.db.Exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('wh_outbox_message', 5)`); err != nil {
+			t.Fatal(err)
+		}
+		p := w.start(queue.Options{})
+		defer p.end()
+		for i := range 60 {
+			w.enqueue("acme", fmt.Sprint("e", i), 1)
+		}
+		time.Sleep(65 * time.Second)
+		w.mu.Lock()
+		w.sent["late"] = &sent{client: "acme", entity: "good", id: "late", committed: time.Now()}
+		w.mu.Unlock()
+		if _, err := w.db.Exec(`INSERT INTO wh_outbox_message (seq, client, entity, id, enqueued, content_type, body) VALUES (4, ?, ?, 'late', bubble_now(), '', 'x')`, []byte("acme"), []byte("good")); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for !w.has("late") {
+			if time.Sleep(100 * time.Millisecond); time.Since(start) > 2*time.Minute {
+				t.Fatal("it waits for more than two minutes")
+			}
+			if p.Figures().Held == 0 {
+				t.Fatal("the line isn't held")
+			}
+		}
+		t.Log(time.Since(start))
 	})
 }
