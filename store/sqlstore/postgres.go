@@ -58,9 +58,9 @@ UPDATE {schema} SET erased = erased + 1, erased_chg = COALESCE((SELECT max(n)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	change: `chg::text::bigint`,
 	// The identity changes when a server starts, so also after a restored backup or a
-	// failover, and when the table is created again or emptied.
+	// failover, and when one of the tables is created again or emptied.
 	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
-  pg_relation_filenode('{client}'::regclass)::text`,
+  pg_relation_filenode('{client}'::regclass)::text || '-' || pg_relation_filenode('{override}'::regclass)::text`,
 	// A change that's missing here was committed after the last one that was replayed.
 	standby: `pg_is_in_recovery()`,
 	// The sub-select fails if there's no column chg, which the feed needs.

@@ -167,6 +167,11 @@ func TestFeedCursors(t *testing.T) {
 	execute(t, db, "TRUNCATE wh_client")
 	apply(t, st, "acme")
 	s.expectReset("table filled again")
+	execute(t, db, "DROP TABLE wh_override CASCADE; UPDATE wh_schema SET version = 0")
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.expectReset("table of overrides created again")
 	if err := errors.Join(server.Kill(), server.Save(), server.Restart()); err != nil {
 		t.Fatal(err)
 	}

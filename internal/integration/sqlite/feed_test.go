@@ -50,3 +50,27 @@ SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, 0, i + 100 FROM n`
 		t.Errorf("after many: reset %v, %d clients", changes.Reset, len(changes.Clients))
 	}
 }
+
+// TestFeedAfterALostTable: once a lost table was created again, as the error says, copies of the webhooks start
+// over.
+func TestFeedAfterALostTable(t *testing.T) {
+	path := newPath(t)
+	s, db := open(t, path), openDB(t, path, unsynced)
+	for _, table := range []string{"wh_override", "wh_client", "wh_delivery"} {
+		before, err := s.Changes(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{"DROP VIEW wh_webhook", "DROP TABLE " + table, "UPDATE wh_schema SET version = 0"} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := s.Changes(t.Context(), before.Next); err != nil || !after.Reset {
+			t.Errorf("%s: %+v, %v; want a reset", table, after, err)
+		}
+	}
+}

@@ -67,6 +67,7 @@ FROM (
       SELECT o.client, o.entity, CASE WHEN length(o.url) > 0 THEN 'override' ELSE 'off' END, o.url, o.since
       FROM wh_override o JOIN wh_client c ON c.id = o.client AND c.gen = o.gen) t) v) w;
 
--- Last, so that the version shows only where all tables are. Those of another version keep it.
+-- Last, so that the version shows only where all tables are. Those of another version keep it. After a
+-- table was lost, copies of the webhooks have to start over, so the origin is another one.
 INSERT INTO wh_schema (id, version, origin) VALUES (1, 3, lower(hex(randomblob(16))))
-ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE version < 1;
+ON CONFLICT (id) DO UPDATE SET version = excluded.version, origin = excluded.origin WHERE version < 1;
