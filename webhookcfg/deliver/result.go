@@ -52,7 +52,8 @@ type Reason string
 
 // Reasons. [Delivered] has the reason "".
 //
-// One that clients can see needs its public word in webhookcfg/delivery.go, too.
+// One that the status of a webhook can show needs its public word in webhookcfg/delivery.go, too, and one
+// with which a notification of the outbox can end, in outbox/view.go and in package sent.
 const (
 	// ReasonUnreachable, with Failed: there was no connection, or no valid response in time, or
 	// the policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]

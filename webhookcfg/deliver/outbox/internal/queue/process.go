@@ -160,7 +160,7 @@ func (p *process) isStopping() bool {
 }
 
 // ErrSettings means that another process works with other settings.
-var ErrSettings = errors.New("outbox: another process with these tables has another Schedule: stop it first, or give both the same Options")
+var ErrSettings = errors.New("outbox: another process with these tables has another Schedule: stop it first, or give both the same Options; one that was killed counts for some seconds more")
 
 // join registers a process. The error is ErrSettings if another one has other settings. One process
 // at a time joins, so that each sees the others.
