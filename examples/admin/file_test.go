@@ -178,8 +178,11 @@ func TestEmptyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"health", f.at("empty")}, {"clients", f.at("empty")}, {"backup", f.at("empty"), f.at("other")},
-		{"verify", f.at("empty"), f.at("webhooks")}, {"copy", "-replace", f.at("empty"), f.at("webhooks")},
+		{"health", f.at("empty")},
+		{"clients", f.at("empty")},
+		{"backup", f.at("empty"), f.at("other")},
+		{"verify", f.at("empty"), f.at("webhooks")},
+		{"copy", "-replace", f.at("empty"), f.at("webhooks")},
 	} {
 		f.run(t.Context(), failure, "", "restore a backup", args...)
 	}
