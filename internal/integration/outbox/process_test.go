@@ -292,7 +292,7 @@ func TestFrozenInTransaction(t *testing.T) {
 			e.dsn = func(t testing.TB) string { return dsn(t) + "&idle_write_transaction_timeout=4" }
 		}
 		all.start(t, e.name, func(t *testing.T) {
-			const n = 40
+			const n, slots = 40, 4
 			f := newFixture(t, e, nil, nil)
 			l := newLedger(f)
 			f.fill("a", n, "m")
@@ -312,8 +312,9 @@ func TestFrozenInTransaction(t *testing.T) {
 			if e.name != "SQLite" {
 				f.awaitProcesses(2)
 			}
-			if after := f.rows(); after != before || l.of("frozen") != attempts {
-				t.Errorf("%d attempts of the one that was frozen, want %d. The rows were\n%s\nand are\n%s", l.of("frozen"), attempts, before, after)
+			// Requests that were about to be written when it froze are written then.
+			if after := f.rows(); after != before || l.of("frozen") > attempts+slots {
+				t.Errorf("%d attempts of the one that was frozen, want %d, and those that were under way. The rows were\n%s\nand are\n%s", l.of("frozen"), attempts, before, after)
 			}
 		})
 	}
