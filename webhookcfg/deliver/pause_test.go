@@ -2,9 +2,13 @@ package deliver_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -213,6 +217,45 @@ func TestUnconnected(t *testing.T) {
 		s.CloseIdleConnections()
 		time.Sleep(time.Minute) // the receiver notices that its connections are closed
 	})
+}
+
+// TestTLSAfterTheHandshake: a webhook whose TLS fails after the handshake, since its path requires a client
+// certificate, say, is what fails, and not its host: it pauses, and others there go on.
+func TestTLSAfterTheHandshake(t *testing.T) {
+	var bad atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/bad" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		bad.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn.(*tls.Conn).NetConn(), "\x17\x03\x03\x00\x05noise")
+		_, _ = io.Copy(io.Discard, conn.(*tls.Conn).NetConn())
+	}))
+	t.Cleanup(server.Close)
+	policy := egress.Development()
+	policy.RootCAs = x509.NewCertPool()
+	policy.RootCAs.AddCert(server.Certificate())
+	st := store.NewMemory()
+	hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("bad"), egress.NewURL(server.URL+"/bad")))
+	hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("good"), egress.NewURL(server.URL+"/good")))
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy})
+	var last deliver.Result
+	for n := range 10 {
+		last = s.Send(t.Context(), "acme", "bad", message)
+		if got := s.Send(t.Context(), "acme", "good", message); got.Outcome != deliver.Delivered {
+			t.Fatalf("after %d failures of the other webhook: %v", n+1, got)
+		}
+	}
+	if last.Outcome != deliver.Deferred || last.Reason != deliver.ReasonPaused || bad.Load() > 10 { // net/http can repeat one over a connection that was used before
+		t.Errorf("after ten failures: %v; %d requests", last, bad.Load())
+	}
 }
 
 // TestSameURLAgain: the same URL again gets one attempt at once, and at most one such a minute. What's

@@ -176,7 +176,7 @@ func unavailableUnless(err error) Result {
 // reached either.
 func (r Result) IsUnconnected() bool {
 	unreachable, ok := errors.AsType[*egress.UnreachableError](r.Err)
-	return ok && r.Outcome == Failed && slices.Contains(unconnected, unreachable.Reason)
+	return ok && r.Outcome == Failed && !unreachable.Connected() && slices.Contains(unconnected, unreachable.Reason)
 }
 
 var unconnected = []egress.Reason{

@@ -191,7 +191,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			step, err = ReasonTLS, failure
 		}
 		failure := unreachable(req.Context(), to, step, err)
-		if known, ok := errors.AsType[*UnreachableError](failure); !ok || known.Timeout() || status < 200 {
+		known, ok := errors.AsType[*UnreachableError](failure)
+		if ok {
+			known.connected = c.conn != nil
+		}
+		if !ok || known.Timeout() || status < 200 {
 			return nil, failure
 		}
 		resp = statusOnly(req, status)

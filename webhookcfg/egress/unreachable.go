@@ -58,8 +58,13 @@ type UnreachableError struct {
 	// Reason is the step that failed.
 	Reason Reason
 
-	cause error
+	cause     error
+	connected bool
 }
+
+// Connected reports whether the call failed after there was a connection, for https with TLS. So other
+// URLs of the endpoint may work.
+func (e *UnreachableError) Connected() bool { return e.connected }
 
 // Error returns endpoint and reason, such as "egress: example.com:443 is unreachable:
 // dns". For some reasons, a hint follows.
