@@ -186,8 +186,9 @@ func TestStrayResponse(t *testing.T) {
 					if _, err := http.ReadRequest(reader); err != nil {
 						return
 					}
+					n := received.Add(1)
 					_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
-					if received.Add(1) == 1 {
+					if n == 1 {
 						<-early
 						_, _ = io.WriteString(conn, "HTTP/1.1 "+status+"\r\nContent-Length: 2\r\n\r\nok")
 					}
