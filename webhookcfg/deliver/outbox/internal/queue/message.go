@@ -178,8 +178,9 @@ type end struct {
 	History  string `json:"h"`
 }
 
-// Write writes what became of notifications, and which ones move to another group.
-func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended []End) error {
+// Write writes what became of notifications, and which ones move to another group. Nothing is written about
+// those that were sent again meanwhile. It returns the numbers of those among the ended ones.
+func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended []End) (again map[int64]bool, err error) {
 	var moves []move
 	for _, w := range moved {
 		moves = append(moves, moveOf(w))
@@ -193,14 +194,36 @@ func (t *Tables) Write(ctx context.Context, tx Conn, moved []line.Write, ended [
 		ends = append(ends, end{w, e.State, e.Attempts, e.Status, e.Reason, e.History})
 	}
 	if len(moves) > 0 {
-		if err := t.execJSON(ctx, tx, t.Engine.moves, moves); err != nil {
-			return err
+		if _, err := t.execJSON(ctx, tx, t.Engine.moves, moves); err != nil {
+			return nil, err
 		}
 	}
-	if len(ends) > 0 {
-		return t.execJSON(ctx, tx, t.Engine.ends, ends)
+	if len(ends) == 0 {
+		return nil, nil
 	}
-	return nil
+	n, err := t.execJSON(ctx, tx, t.Engine.ends, ends)
+	if err != nil || int(n) == len(ends) {
+		return nil, err
+	}
+	return t.sentAgain(ctx, tx, ends)
+}
+
+// sentAgain returns the numbers of notifications that were sent again since they were read, or that others have
+// now.
+func (t *Tables) sentAgain(ctx context.Context, tx Conn, ends []end) (again map[int64]bool, err error) {
+	read := make(map[int64]move)
+	var all []int64
+	for _, e := range ends {
+		read[e.Seq], all = e.move, append(all, e.Seq)
+	}
+	again = make(map[int64]bool)
+	err = t.Query(ctx, tx, `SELECT seq, enqueued, resent FROM {message} WHERE `+t.Engine.isHeld, dialect.Values{"held": numbers(all)}, func(rows *sql.Rows) error {
+		var seq, enqueued, resent int64
+		err := rows.Scan(&seq, &enqueued, &resent)
+		again[seq] = enqueued != read[seq].Enqueued || resent != read[seq].Resent
+		return err
+	})
+	return again, err
 }
 
 func moveOf(w line.Write) move {
@@ -208,13 +231,12 @@ func moveOf(w line.Write) move {
 }
 
 // execJSON runs the statement of a template on rows that it reads from JSON.
-func (t *Tables) execJSON(ctx context.Context, tx Conn, template string, rows any) error {
+func (t *Tables) execJSON(ctx context.Context, tx Conn, template string, rows any) (changed int64, err error) {
 	text, err := json.Marshal(rows)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = t.Exec(ctx, tx, template, dialect.Values{"rows": string(text)})
-	return err
+	return t.Exec(ctx, tx, template, dialect.Values{"rows": string(text)})
 }
 
 // numbers and names return JSON arrays.

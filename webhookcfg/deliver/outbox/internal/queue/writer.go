@@ -207,23 +207,23 @@ func (w *writer) flush(ctx context.Context) (isMore bool, err error) {
 	}
 	start := time.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err = w.process.tables.write(call, &w.process.identity, b)
+	again, err := w.process.tables.write(call, &w.process.identity, b)
 	cancel()
 	if err != nil {
 		return true, err
 	}
 	w.process.extended(start)
 	isMore = w.drop(b)
-	w.settle(b)
+	w.settle(b, again)
 	return isMore, nil
 }
 
-// settle tells lines and the host what was written.
-func (w *writer) settle(b batch) {
+// settle tells lines and the host what was written. The host doesn't hear of those that were sent again.
+func (w *writer) settle(b batch, again map[int64]bool) {
 	written := make(map[*drain][]line.Write)
 	for _, o := range b.outcomes {
 		written[o.drain] = append(written[o.drain], o.write)
-		if o.OnWritten != nil {
+		if o.OnWritten != nil && !again[o.write.Row.Seq] {
 			o.OnWritten()
 		}
 	}
@@ -260,9 +260,9 @@ func (p *process) remove(d *drain) {
 	}
 }
 
-// write writes a batch.
-func (t *Tables) write(ctx context.Context, me *identity, b batch) error {
-	return t.fenced(ctx, me, func(tx *sql.Tx) error {
+// write writes a batch. It returns the numbers of outcomes whose notifications were sent again meanwhile.
+func (t *Tables) write(ctx context.Context, me *identity, b batch) (again map[int64]bool, err error) {
+	err = t.fenced(ctx, me, func(tx *sql.Tx) error {
 		var moves []line.Write
 		for _, m := range b.moves {
 			moves = append(moves, m.write)
@@ -275,7 +275,8 @@ func (t *Tables) write(ctx context.Context, me *identity, b batch) error {
 			}
 			ends = append(ends, End{Write: o.write, State: state, Attempts: o.Attempts, Status: o.Status, Reason: o.Reason, History: o.History})
 		}
-		if err := t.Write(ctx, tx, moves, ends); err != nil {
+		var err error
+		if again, err = t.Write(ctx, tx, moves, ends); err != nil {
 			return err
 		}
 		if err := t.savePauses(ctx, tx, latest(b.pauses), time.Now()); err != nil {
@@ -293,6 +294,7 @@ func (t *Tables) write(ctx context.Context, me *identity, b batch) error {
 		}
 		return nil
 	})
+	return again, err
 }
 
 // latest returns the last pause of each webhook.

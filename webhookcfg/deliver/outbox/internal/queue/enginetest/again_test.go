@@ -18,6 +18,28 @@ func (s *site) again(client string, what shown.Selection) {
 	}
 }
 
+// TestEndOfSentAgain: the host hears of the end of a notification once, although it was sent again while its
+// last attempt was under way.
+func TestEndOfSentAgain(t *testing.T) {
+	inSite(t, func(s *site) {
+		s.set("a", "", s.peer(0, &peer{takes: 3 * time.Second, respond: func(r request) int {
+			if r.nth <= 2 {
+				return 500
+			}
+			return 204
+		}}))
+		s.run(outbox.Options{Schedule: deliver.Schedule{time.Second}}, deliver.Options{})
+		s.enqueue("a", "e", "m")
+		s.awaitRequests(2, 10*time.Second, every)
+		time.Sleep(time.Second)
+		s.again("a", shown.Selection{ID: "m"})
+		s.await("the end", 20*time.Second, func() bool { return s.waiting() == 0 })
+		if ends := s.ended(func(outbox.End) bool { return true }); len(ends) != 1 || ends[0].State != outbox.Delivered {
+			s.t.Errorf("ends %+v, want one", ends)
+		}
+	})
+}
+
 // TestSendAgainUnderWay: a notification that's sent again while an attempt is under way, whether that
 // fails or succeeds, goes out again at once when it has ended, with a new schedule.
 func TestSendAgainUnderWay(t *testing.T) {

@@ -184,7 +184,7 @@ func (h *history) begin(r *line.Row) {
 
 func (h *history) write() {
 	h.statements++
-	if err := h.messages.Write(h.t.Context(), h.messages.DB, h.moved, h.outcomes); err != nil {
+	if _, err := h.messages.Write(h.t.Context(), h.messages.DB, h.moved, h.outcomes); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, o := range h.outcomes {

@@ -260,8 +260,12 @@ func TestWrite(t *testing.T) {
 	for _, i := range []int{4, 5, 6} {
 		ended = append(ended, queue.End{Write: line.Write{Row: rows[i], Group: 4001}, State: queue.Dropped, Attempts: 9})
 	}
-	if err := m.Write(t.Context(), db, []line.Write{{Row: rows[0], Group: 4000}, {Row: rows[1], Group: 4003}, {Row: rows[7], Group: line.Again, Delay: 2 * time.Hour}}, ended); err != nil {
+	again, err := m.Write(t.Context(), db, []line.Write{{Row: rows[0], Group: 4000}, {Row: rows[1], Group: 4003}, {Row: rows[7], Group: line.Again, Delay: 2 * time.Hour}}, ended)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if again[3] || again[4] || again[5] || !again[6] || !again[7] {
+		t.Errorf("sent again, or others: %v; want 6 and 7", again)
 	}
 	want := []string{
 		"1: state 0, group 4000, due at once, 0 attempts, status 0 ''/''",
