@@ -194,18 +194,24 @@ func (w *webhook) hasOutside() bool {
 
 // known returns what the line knows about a group. If it's an override's, the entity says whose.
 func (l *Line) known(id Group, entity string) *group {
-	g := l.groups[id]
-	if g != nil {
-		return g
+	w := l.base // of other groups, whatever webhook some of their entities have now
+	if id.isOverride() {
+		w = l.current(entity)
 	}
-	g = &group{id: id, entity: entity}
-	l.groups[id] = g
+	g := l.groups[id]
+	switch {
+	case g == nil:
+		g = &group{id: id, entity: entity}
+		l.groups[id] = g
+	case g.of == nil || g.of == w:
+		return g
+	default: // the override has come back
+		g.of.groups = remove(g.of.groups, g)
+		g.reset()
+	}
 	if !id.isUnsorted() {
-		g.of = l.base // of other groups, whatever webhook some of their entities have now
-		if id.isOverride() {
-			g.of = l.current(entity)
-		}
-		g.of.groups = append(g.of.groups, g)
+		g.of = w
+		w.groups = append(w.groups, g)
 	}
 	return g
 }
