@@ -91,8 +91,9 @@ func (e *exchange) reads() {
 	wake(&e.waiting)
 }
 
-// read records the result of a read, and reports whether the bytes are stray.
-func (e *exchange) read(b []byte, err error) (stray bool) {
+// read records the result of a read. It reports whether the bytes are stray, and whether net/http mustn't have
+// them, since no request was written to which they could respond.
+func (e *exchange) read(b []byte, err error) (isStray, isEarly bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reading, e.failed = false, err != nil
@@ -100,15 +101,16 @@ func (e *exchange) read(b []byte, err error) (stray bool) {
 		wake(&e.ending)
 	}
 	if len(b) == 0 {
-		return false
+		return false, false
 	}
 	if e.quiet {
-		e.failed = e.failed || isTimeout(b) // the receiver closes the connection, as it may
-		return !e.failed
+		isLate := isTimeout(b)
+		e.failed = e.failed || isLate // the receiver closes the connection, as it may
+		return !e.failed, !isLate
 	}
 	e.head = append(e.head, b[:min(len(b), statusBytes-len(e.head))]...)
 	e.hasLine = e.hasLine || bytes.IndexByte(b, '\n') >= 0
-	return false
+	return false, false
 }
 
 // isTimeout reports whether bytes are a 408 response. Some servers send one before they close

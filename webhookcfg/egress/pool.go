@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -149,12 +150,15 @@ func (c *pooledConn) Write(b []byte) (int, error) {
 func (c *pooledConn) Read(b []byte) (int, error) {
 	c.exchange.reads()
 	n, err := c.Conn.Read(b)
-	if c.exchange.read(b[:n], err) {
+	isStray, isEarly := c.exchange.read(b[:n], err)
+	if isStray {
 		c.evicted.Store(true)
 		c.pool.mu.Lock()
 		c.pool.keepStray(c)
 		c.pool.mu.Unlock()
-		return 0, net.ErrClosed // net/http could take them for the response to a request that isn't written any more
+	}
+	if isEarly { // net/http could take them for the response to a request that isn't written any more
+		return 0, cmp.Or(err, net.ErrClosed)
 	}
 	return n, err
 }

@@ -94,7 +94,7 @@ func (o *TransportOptions) complete() error {
 // request then, once and over a new connection, but a POST only if it has the field Idempotency-Key.
 // If a receiver can get your requests twice, set req.Header["Idempotency-Key"] = nil, which isn't sent.
 //
-// If a receiver sends more than a response, net/http writes a line of less than 1 KiB to the
+// If more than a response comes at once, net/http writes a line of less than 1 KiB to the
 // standard logger, which quotes up to 200 bytes of it. Only [log.SetOutput] prevents that.
 // The trailers of a response are limited to less than 200 bytes together, and so is the
 // extension of a chunk.
@@ -190,9 +190,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if failure := c.tlsFailure(); failure != nil {
 			step, err = ReasonTLS, failure
 		}
+		_, isDial := errors.AsType[*UnreachableError](err)
 		failure := unreachable(req.Context(), to, step, err)
 		known, ok := errors.AsType[*UnreachableError](failure)
-		if ok {
+		if ok && !isDial {
 			known.connected = c.conn != nil
 		}
 		if !ok || known.Timeout() || status < 200 {

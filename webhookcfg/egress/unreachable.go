@@ -62,8 +62,8 @@ type UnreachableError struct {
 	connected bool
 }
 
-// Connected reports whether the call failed after there was a connection, for https with TLS. So other
-// URLs of the endpoint may work.
+// Connected reports whether a call of a [Transport] failed after there was a connection, for https with TLS.
+// So other URLs of the endpoint may work. It's false for probes, and if a client's own Timeout passed.
 func (e *UnreachableError) Connected() bool { return e.connected }
 
 // Error returns endpoint and reason, such as "egress: example.com:443 is unreachable:
