@@ -275,6 +275,17 @@ func TestInsertsFail(t *testing.T) {
 			f.enqueue("a", "e", "m3")
 			f.run()
 			f.await(3, time.Minute)
+
+			f.execute("ALTER TABLE " + f.prefix + "outbox_message ALTER seq RESTART WITH 1000") // as after a switchover
+			if err := f.peer(e, f.db, outbox.Options{}).Healthy(t.Context()); err != nil {
+				t.Errorf("with a sequence that's ahead: %v", err)
+			}
+			f.execute("ALTER TABLE "+f.prefix+"outbox_message ALTER seq DROP IDENTITY", "CREATE SEQUENCE "+f.prefix+"own START 1000", "ALTER TABLE "+f.prefix+"outbox_message ALTER seq SET DEFAULT nextval('"+f.prefix+"own')")
+			if err := f.peer(e, f.db, outbox.Options{}).Healthy(t.Context()); err != nil {
+				t.Errorf("with a sequence of somebody's own: %v", err)
+			}
+			f.enqueue("a", "e", "m4")
+			f.await(4, time.Minute)
 		})
 	}
 }
@@ -284,7 +295,10 @@ func TestMayNotInsert(t *testing.T) {
 	e := engines[1] // PostgreSQL
 	f := newFixture(t, e, nil, nil)
 	user := strings.TrimSuffix(f.prefix, "_") + "_limited"
-	f.execute("CREATE ROLE "+user, "GRANT SELECT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+user)
+	f.execute("CREATE ROLE "+user, "GRANT USAGE ON SCHEMA public TO "+user)
+	for _, table := range tables {
+		f.execute("GRANT SELECT, UPDATE, DELETE ON " + f.prefix + "outbox_" + table + " TO " + user)
+	}
 	t.Cleanup(func() {
 		for _, statement := range []string{"DROP OWNED BY " + user, "DROP ROLE " + user} {
 			if _, err := f.db.ExecContext(context.WithoutCancel(t.Context()), statement); err != nil {
