@@ -175,10 +175,15 @@ func (d *database) Healthy(ctx context.Context) error {
 	for _, t := range ownTables {
 		// It only makes a plan, which needs the key, and the privilege to insert.
 		plan := "EXPLAIN INSERT INTO " + t.name + " (" + t.columns + ") SELECT " + t.columns + " FROM " + t.name + " WHERE 1 = 0 ON CONFLICT (" + t.key + ") DO NOTHING"
-		if _, err := d.ExecContext(ctx, plan); err != nil {
-			return fmt.Errorf("the table %s can't be used: %w: if it's missing, restore it from a backup, with its key and index, which pg_restore -t leaves out; "+
-				"if only its key is missing, run ALTER TABLE %[1]s ADD PRIMARY KEY (%[3]s); only if you can do without what was in it, run %[4]s",
-				t.name, err, t.key, strings.Join(strings.Fields(t.create), " "))
+		_, err := d.ExecContext(ctx, plan)
+		switch {
+		case says(err, "42P01", "no such table"):
+			return fmt.Errorf("the table %s is missing: %w: restore it from a backup, with its key and index, which pg_restore -t leaves out; only if you can do without what was in it, run %s",
+				t.name, err, strings.Join(strings.Fields(t.create), " "))
+		case says(err, "42P10", "ON CONFLICT clause does not match"):
+			return fmt.Errorf("the table %s has lost its primary key (%s): %w: restore it from a backup, or, in PostgreSQL, add it with ALTER TABLE", t.name, t.key, err)
+		case err != nil:
+			return fmt.Errorf("the table %s can't be used: %w", t.name, err)
 		}
 	}
 	return d.file.hasLog(ctx, d.DB)

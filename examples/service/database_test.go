@@ -93,7 +93,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := "the table " + table + " can't be used: "
+		want := "the table " + table + " has lost its primary key"
 		if err := d.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", table, err)
 		}
