@@ -117,7 +117,7 @@ func (st *opened) mustHaveSomething(ctx context.Context) error {
 
 // checkFilled returns an error if a file is missing or empty. OpenFile would make a new store of it.
 func checkFilled(path string) error {
-	info, err := os.Lstat(filepath.Clean(path))
+	info, err := os.Stat(filepath.Clean(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return err

@@ -27,7 +27,7 @@ const (
 //
 //   - more than 4,096 clients changed,
 //   - [Store.Sweep] has deleted the row of a client that changed after the cursor,
-//   - the cursor is from another database, or from before the table was created again,
+//   - the cursor is from another database, or from before a table was created again,
 //   - on PostgreSQL, the server was started after the cursor was made. So you also get one
 //     after a failover or a restored backup.
 //
@@ -121,7 +121,7 @@ func scanChange(rows *sql.Rows) (row changeRow, err error) {
 // feedCursor is a position in the feed. All changes with lower numbers were returned, except
 // those in transactions that were still running.
 type feedCursor struct {
-	identity string // the server's and its table's
+	identity string // the server's and its tables'
 	below    uint64
 	running  []uint64 // in ascending order
 }

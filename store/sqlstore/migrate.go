@@ -211,7 +211,7 @@ func (s *Store) lostTables(missing []string) error {
 			after = "; if a trigger limited the overrides, it's lost too: then run its file in the directory limit again, or only the statement of the trigger, if the index is there"
 		}
 	}
-	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes%s; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty, and restart every process that has a cache of the webhooks%s",
+	return fmt.Errorf("%w: %s: restore it from a backup, with its keys and indexes%s; only if you can do without %s, UPDATE %s SET version = 0 and call Migrate, which creates it empty%s; in either case, restart every process that has a cache of the webhooks",
 		errLost, strings.Join(missing, ", "), s.together(missing), cmp.Or(contents, "what was in it"), s.queries.tables[0], after)
 }
 

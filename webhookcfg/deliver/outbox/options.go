@@ -40,7 +40,7 @@ type Options struct {
 	KeepUndelivered Keep
 
 	// OnEnd is called when a notification has been delivered, given up or dropped, for
-	// metrics. It's called once this is written down, must be safe for concurrent use, and
+	// metrics. It's called once this is written down, unless it was sent again meanwhile, must be safe for concurrent use, and
 	// should return at once. If nil, it's not called.
 	OnEnd func(End)
 

@@ -27,7 +27,7 @@ type Sender interface {
 
 // Attempt is an attempt that may start.
 type Attempt interface {
-	// Webhook is the one in effect, where the attempt goes. It isn't known if there's nothing to send anywhere.
+	// Webhook is the one in effect, where the attempt goes. It isn't known if the notification is invalid wherever it goes.
 	Webhook() (h line.Hook, isKnown bool)
 	// Send makes it. It isn't called if the attempt isn't made after all.
 	Send(ctx context.Context) Outcome

@@ -34,6 +34,7 @@ func TestEndOfSentAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		s.again("a", shown.Selection{ID: "m"})
 		s.await("the end", 20*time.Second, func() bool { return s.waiting() == 0 })
+		time.Sleep(time.Second)
 		if ends := s.ended(func(outbox.End) bool { return true }); len(ends) != 1 || ends[0].State != outbox.Delivered {
 			s.t.Errorf("ends %+v, want one", ends)
 		}
