@@ -204,14 +204,16 @@ func (l *Line) askToGather(q *Question, w *webhook, isFull func() bool, now time
 	w.gathering = later
 }
 
-// add adds a part that asks for a group. What comes to the group from here on is news.
+// add adds a part that asks for a group. What comes to the group from here on is news. What's expected later
+// still is: answers take time, so it may be due already, and behind a full page.
 func (l *Line) add(q *Question, p Part, g *group, now time.Time) {
 	p.entity = g.entity
 	q.Parts = append(q.Parts, p)
+	g.more = false
 	if isNextDue := !g.next.IsZero() && !g.next.After(now); isNextDue {
+		g.next = time.Time{}
 		g.open()
 	}
-	g.more, g.next = false, time.Time{}
 }
 
 // takes reports whether a webhook can take notifications into the window: it isn't paused, and much

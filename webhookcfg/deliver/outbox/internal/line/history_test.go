@@ -614,7 +614,7 @@ func (h *history) step() {
 	hosts := []string{"a", "b", "c", "slow"}
 	entity := entities[h.random.IntN(len(entities))]
 	host, target := hosts[h.random.IntN(len(hosts))], uint64(1+h.random.IntN(2))
-	what := h.random.IntN(17)
+	what := h.random.IntN(18)
 	h.log("STEP %d %s %s/%d", what, entity, host, target)
 	switch what {
 	case 0:
@@ -656,6 +656,16 @@ func (h *history) step() {
 	case 11:
 		h.failing = true
 		h.failAsks = !h.failAsks
+	case 17: // for a moment, a late copy doesn't have the override
+		if _, ok := h.overrides[entity]; ok {
+			h.failing = true
+			h.old[entity] = h.base
+			h.line.Looked(entity, h.base, h.now)
+			h.at(time.Duration(h.random.IntN(3000))*time.Millisecond, func() {
+				delete(h.old, entity)
+				h.line.Looked(entity, h.actual(entity), h.now)
+			})
+		}
 	case 12:
 		h.lag = time.Duration(h.random.IntN(2)*h.random.IntN(14)) * time.Second
 	default:

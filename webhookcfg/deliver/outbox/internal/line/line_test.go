@@ -943,6 +943,26 @@ func TestBacklogOfAnEntity(t *testing.T) {
 	}
 }
 
+// TestDueEarlier: a notification that is due a moment before the line expects it, since answers take time, isn't
+// overlooked behind a page that's full of others.
+func TestDueEarlier(t *testing.T) {
+	h := calm(t)
+	h.takes = 5 * time.Millisecond
+	sentAgain := func(entity string, due time.Duration) *stored {
+		s := &stored{seq: int64(len(h.rows) + 1), entity: entity, group: Again, due: h.now.Add(due)}
+		h.rows, h.open = append(h.rows, s), append(h.open, s)
+		return s
+	}
+	for range 300 {
+		sentAgain("busy", 0)
+	}
+	early := sentAgain("e", 60*time.Millisecond)
+	h.line.Resent()
+	h.pass(10 * time.Millisecond)
+	early.due = early.due.Add(-30 * time.Millisecond)
+	h.await("e", 1, 500*time.Millisecond) // the others take 1.5 seconds
+}
+
 // TestTimersDontPileUp: while a notification isn't due, news adds nothing to what's remembered for it.
 func TestTimersDontPileUp(t *testing.T) {
 	l := New(Limits{PerClient: 4, PerHost: 2, MaxPause: time.Hour}, rand.New(rand.NewPCG(1, 1)))
