@@ -63,7 +63,7 @@ var advicesPostgreSQL = []Advice{
 	},
 	{
 		`current_setting('idle_in_transaction_session_timeout') = '0'`,
-		"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to 5s, with the unit: in a URL with options=-c%20idle_in_transaction_session_timeout%3D5s, which psql and pg_dump understand, too, or, behind a pooler, with ALTER ROLE, and let the pooler reconnect; this ends all transactions of this pool that idle for longer, also yours: if yours do, give the store and Run a pool of their own",
+		"a process that disappears keeps a client's row locked: have the server end idle transactions after 5s: in a URL with options=-c%20idle_in_transaction_session_timeout%3D5s, with the unit, which psql and pg_dump understand, too, or, behind a pooler, with ALTER ROLE, and let the pooler reconnect; this ends all transactions of this pool that idle for longer, also yours: if yours do, give the store and Run a pool of their own",
 	},
 }
 
