@@ -40,8 +40,9 @@ type Options struct {
 	KeepUndelivered Keep
 
 	// OnEnd is called when a notification has been delivered, given up or dropped, for
-	// metrics. It's called once this is written down, unless it was sent again meanwhile, must be safe for concurrent use, and
-	// should return at once. If nil, it's not called.
+	// metrics. It's called once this is written down, and not for an attempt during which the
+	// notification was sent again. It must be safe for concurrent use, and should return at once.
+	// If nil, it's not called.
 	OnEnd func(End)
 
 	// Logger gets errors of the database at level Warn, and what other processes left behind
